@@ -1,0 +1,152 @@
+"""What the hardware behind a target looks like: instruction set, cores, caches, GPU limits.
+
+The host CPU is read from the machine; CUDA architectures come from a table, because nothing
+of theirs can be read where no such GPU is installed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
+
+# Instruction-set classes of x86-64, widest first: (name, CPU flags it takes, vector bytes, vector registers).
+_X86_CLASSES = (
+    ("avx512", frozenset({"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}), 64, 32),
+    ("avx2", frozenset({"avx2", "fma", "bmi2"}), 32, 16),
+    ("sse4", frozenset({"sse4_2", "popcnt"}), 16, 16),
+    ("sse2", frozenset({"sse2"}), 16, 16),
+)
+
+
+@dataclass(frozen=True)
+class Hardware:
+    """Figures a schedule space or a cost model needs; zero where a field does not apply.
+
+    Attributes:
+        isa: instruction-set class (`avx512`, `avx2`, `sse4`, `neon`, `sm_80`, `spirv`, ...).
+        vector_bytes: width of one vector register; of one warp's 32-bit lanes on a GPU.
+        vector_registers: architectural vector registers of one core (32-bit registers of one SM on a GPU).
+        cores: worker threads on a CPU, streaming multiprocessors on a GPU.
+        l1_bytes, l2_bytes: per core on a CPU. l3_bytes: shared by the socket.
+        shared_bytes: shared memory one workgroup may use (GPU).
+        max_threads: largest workgroup (GPU).
+    """
+
+    isa: str
+    vector_bytes: int
+    vector_registers: int
+    cores: int
+    l1_bytes: int = 0
+    l2_bytes: int = 0
+    l3_bytes: int = 0
+    shared_bytes: int = 0
+    max_threads: int = 0
+
+    def as_dict(self) -> dict[str, int | str]:
+        """The fields by name, for JSON."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class HostCpu:
+    """The CPU of this machine."""
+
+    model: str
+    flags: frozenset[str]
+    cores: int
+    l1_bytes: int
+    l2_bytes: int
+    l3_bytes: int
+
+    @property
+    def isa_classes(self) -> tuple[str, ...]:
+        """Instruction-set classes this CPU can run, widest first."""
+        if platform.machine() not in ("x86_64", "AMD64"):
+            return ("neon",) if platform.machine() in ("aarch64", "arm64") else ("generic",)
+        return tuple(name for name, needs, _, _ in _X86_CLASSES if needs <= self.flags)
+
+    @property
+    def fingerprint(self) -> str:
+        """A short name for this kind of machine: same model, features, cores and caches, same name."""
+        text = "|".join(
+            [self.model, ",".join(sorted(self.flags)), str(self.cores)]
+            + [str(size) for size in (self.l1_bytes, self.l2_bytes, self.l3_bytes)]
+        )
+        return hashlib.sha256(text.encode()).hexdigest()[:10]
+
+
+def cpu_hardware(isa: str, threads: int) -> Hardware:
+    """The host's cores and caches, seen through instruction-set class `isa`."""
+    host = host_cpu()
+    widths = {name: (vector, registers) for name, _, vector, registers in _X86_CLASSES}
+    vector_bytes, registers = widths.get(isa, (16, 32))
+    return Hardware(isa, vector_bytes, registers, threads, host.l1_bytes, host.l2_bytes, host.l3_bytes)
+
+
+# Per architecture: SMs of its best known card, registers and usable shared memory per SM,
+# shared memory one block may opt in to, L1 and L2 bytes.
+_CUDA = {
+    "sm_70": (80, 65536, 96 << 10, 128 << 10, 6 << 20),
+    "sm_75": (40, 65536, 64 << 10, 96 << 10, 4 << 20),
+    "sm_80": (108, 65536, 163 << 10, 192 << 10, 40 << 20),
+    "sm_86": (84, 65536, 99 << 10, 128 << 10, 6 << 20),
+    "sm_89": (128, 65536, 99 << 10, 128 << 10, 72 << 20),
+    "sm_90": (132, 65536, 227 << 10, 256 << 10, 50 << 20),
+}
+CUDA_ARCHS = tuple(_CUDA)
+
+
+def cuda_hardware(arch: str) -> Hardware:
+    """The figures of a CUDA architecture, from the table."""
+    sms, registers, shared, l1, l2 = _CUDA[arch]
+    return Hardware(arch, 32 * 4, registers, sms, l1, l2, 0, shared, 1024)
+
+
+def vulkan_hardware() -> Hardware:
+    """Limits every Vulkan 1.3 device keeps; the kernels run on whatever device the loader finds."""
+    host = host_cpu()
+    return Hardware("spirv", 16, 256, host.cores, host.l1_bytes, host.l2_bytes, host.l3_bytes, 32 << 10, 256)
+
+
+@cache
+def host_cpu() -> HostCpu:
+    """Read this machine's CPU once."""
+    model, flags = platform.processor() or platform.machine(), frozenset[str]()
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        for line in info.read_text().splitlines():
+            name, _, value = line.partition(":")
+            if name.strip() == "model name":
+                model = " ".join(value.split())
+            elif name.strip() in ("flags", "Features"):
+                flags = frozenset(value.split())
+                break
+    sizes = _cache_sizes()
+    return HostCpu(model, flags, _usable_cores(), sizes.get(1, 32 << 10), sizes.get(2, 1 << 20), sizes.get(3, 0))
+
+
+def _usable_cores() -> int:
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not Linux
+        return os.cpu_count() or 1
+
+
+def _cache_sizes() -> dict[int, int]:
+    """Bytes of the data (or unified) cache at each level, as the kernel reports them for core 0."""
+    sizes: dict[int, int] = {}
+    for index in sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*")):
+        try:
+            kind = (index / "type").read_text().strip()
+            level = int((index / "level").read_text())
+            text = (index / "size").read_text().strip()
+        except (OSError, ValueError):
+            continue
+        if kind != "Instruction":
+            scale = {"K": 1 << 10, "M": 1 << 20}.get(text[-1:], 1)
+            sizes[level] = int(text.rstrip("KM")) * scale
+    return sizes

@@ -1,0 +1,153 @@
+"""Compile candidates: one payload with one transform library, in a limited process, proven applied."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from queue import SimpleQueue
+from types import TracebackType
+
+from iree.compiler import version as iree_version
+
+from tcl_iree.errors import MeasureError
+from tcl_iree.hardware import host_cpu
+from tcl_iree.measure.cache import ArtifactCache, artifact_sha, default_cache_dir
+from tcl_iree.measure.harness import harness_module
+from tcl_iree.measure.results import Artifact, BuildResult, Failure, FailureKind
+from tcl_iree.measure.worker import Worker
+from tcl_iree.measure.zygote import Outcome
+from tcl_iree.target import Target
+from tcl_iree.workload import Workload
+
+IREE_VERSION: str = iree_version.PACKAGE_VERSION if hasattr(iree_version, "PACKAGE_VERSION") else iree_version.VERSION
+DEFAULT_ENTRY = "__kernel_config"
+
+_JOB = "tcl_iree.measure.compile_job:job"
+# Debug symbols cost compile time and change no instruction.
+_BUILD_FLAGS = ("--iree-llvmcpu-debug-symbols=false",)
+
+
+@dataclass(frozen=True)
+class Library:
+    """A transform library as text, and the named sequence IREE is to start at."""
+
+    text: str
+    entry: str = DEFAULT_ENTRY
+
+
+class Builder:
+    """Compiles payloads for one target.
+
+    Args:
+        target: what to compile for.
+        flags: further compile flags, the same for every candidate.
+        workers: compile processes; one per core by default.
+        timeout: seconds one compile may take.
+        memory_bytes: address space one compile may use.
+        cache: where artifacts are kept; None keeps nothing. The default is the user's cache directory.
+    """
+
+    def __init__(
+        self,
+        target: Target,
+        flags: Sequence[str] = (),
+        workers: int | None = None,
+        timeout: float = 30.0,
+        memory_bytes: int = 6 << 30,
+        cache: ArtifactCache | None | str = "default",
+    ) -> None:
+        if reason := target.why_not_compile():
+            raise MeasureError(f"cannot compile for {target}: {reason}")
+        self.target = target
+        self.flags = tuple(flags)
+        self._timeout, self._memory = timeout, memory_bytes
+        self._cache = ArtifactCache(default_cache_dir()) if isinstance(cache, str) else cache
+        self._workers: SimpleQueue[Worker] = SimpleQueue()
+        self._all_workers = [Worker(_JOB) for _ in range(workers or host_cpu().cores)]
+        for worker in self._all_workers:
+            self._workers.put(worker)
+        self._device: str | None = None
+        self._defaults: dict[str, BuildResult] = {}
+
+    def __enter__(self) -> Builder:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Stop the compile processes."""
+        for worker in self._all_workers:
+            worker.close()
+
+    def build_default(self, workload: Workload) -> BuildResult:
+        """IREE's own code for the payload: candidate zero, and the reference of all others."""
+        if workload.key not in self._defaults:
+            result = self._build(workload, None, None)
+            if result.failure and result.failure.kind in (FailureKind.CRASH, FailureKind.COMPILE_TIMEOUT):
+                return result  # may have been killed from outside: worth another try next time
+            self._defaults[workload.key] = result
+        return self._defaults[workload.key]
+
+    def build(self, workload: Workload, library: Library) -> BuildResult:
+        """Compile the payload with `library` and prove that it was applied."""
+        default = self.build_default(workload)
+        if default.failure:
+            detail = f"IREE's default does not compile: {default.failure.detail}"
+            return BuildResult(None, Failure(default.failure.kind, detail), default.seconds)
+        assert default.artifact
+        return self._build(workload, library, default.artifact.configured)
+
+    def build_many(self, workload: Workload, libraries: Sequence[Library]) -> list[BuildResult]:
+        """Compile many candidates of one workload, in parallel over the workers, in order."""
+        self.build_default(workload)
+        with ThreadPoolExecutor(len(self._all_workers)) as pool:
+            return list(pool.map(lambda library: self.build(workload, library), libraries))
+
+    def _build(self, workload: Workload, library: Library | None, default_configured: str | None) -> BuildResult:
+        started = time.monotonic()
+        flags = [*self.target.compile_flags, *_BUILD_FLAGS, *self.flags]
+        text, entry = (library.text, library.entry) if library else ("", "")
+        key = ArtifactCache.key(IREE_VERSION, workload.payload, text, entry, *flags)
+        if self._cache and (found := self._cache.get(key)):
+            return BuildResult(found, None, time.monotonic() - started, cached=True)
+        outcome = self._run(
+            task="compile",
+            module=harness_module(workload, self._device_attribute()),
+            flags=flags,
+            library=library.text if library else None,
+            entry=entry,
+            default_configured=default_configured,
+        )
+        if outcome.status != "done":
+            return BuildResult(None, _failure(outcome), outcome.seconds)
+        if "failure" in outcome.value:
+            failure = Failure(FailureKind(outcome.value["failure"]), outcome.value["detail"])
+            return BuildResult(None, failure, outcome.seconds)
+        vmfb = outcome.value["vmfb"]
+        artifact = Artifact(vmfb, artifact_sha(vmfb), outcome.value["configured"])
+        if self._cache:
+            self._cache.put(key, artifact)
+        return BuildResult(artifact, None, outcome.seconds)
+
+    def _device_attribute(self) -> str:
+        if self._device is None:
+            outcome = self._run(task="probe", flags=[*self.target.compile_flags, *self.flags])
+            if outcome.status != "done":
+                raise MeasureError(f"IREE rejects the flags for target {self.target}: {outcome.detail}")
+            self._device = str(outcome.value)
+        return self._device
+
+    def _run(self, **arguments: object) -> Outcome:
+        worker = self._workers.get()
+        try:
+            return worker.run(arguments, self._timeout, self._memory)
+        finally:
+            self._workers.put(worker)
+
+
+def _failure(outcome: Outcome) -> Failure:
+    kinds = {"timeout": FailureKind.COMPILE_TIMEOUT, "died": FailureKind.CRASH, "raised": FailureKind.COMPILE_ERROR}
+    return Failure(kinds[outcome.status], outcome.detail)

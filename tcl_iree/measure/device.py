@@ -1,0 +1,56 @@
+"""Load artifacts into the IREE runtime and call them; used only inside a worker's child."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+import iree.runtime as runtime
+import numpy as np
+from iree.runtime import flags as runtime_flags
+
+
+def open_device(name: str, flags: Sequence[str]) -> runtime.HalDevice:
+    """Open a runtime device; flags take effect because this process has opened none before."""
+    runtime_flags.parse_flags(*flags)
+    return runtime.get_device(name)
+
+
+class Buffers:
+    """Device buffers that live as long as the measurement."""
+
+    def __init__(self, device: runtime.HalDevice, arrays: Sequence[np.ndarray]) -> None:
+        self._device = device
+        self._arrays = [runtime.asdevicearray(device, array) for array in arrays]
+
+    @property
+    def views(self) -> list[runtime.HalBufferView]:
+        """The buffers as call arguments."""
+        return [array._buffer_view for array in self._arrays]
+
+    def read(self, index: int) -> np.ndarray:
+        """A copy of one buffer."""
+        return np.array(self._arrays[index].to_host())
+
+
+class Kernel:
+    """A compiled dispatch, callable `times` times in one submission."""
+
+    def __init__(self, device: runtime.HalDevice, vmfb: bytes) -> None:
+        instance = runtime.VmInstance()
+        module = runtime.VmModule.copy_buffer(instance, vmfb)
+        hal = runtime.create_hal_module(instance, device)
+        self._context = runtime.VmContext(instance, [hal, module])
+        self._function = module.lookup_function("run")
+
+    def __call__(self, buffers: Buffers, times: int = 1) -> float:
+        """Dispatch `times` times and wait; returns seconds."""
+        views = buffers.views
+        arguments = runtime.VmVariantList(1 + len(views))
+        arguments.push_int(times)
+        for view in views:
+            arguments.push_ref(view)
+        results = runtime.VmVariantList(0)
+        started = time.perf_counter()
+        self._context.invoke(self._function, arguments, results)
+        return time.perf_counter() - started

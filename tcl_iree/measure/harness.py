@@ -1,0 +1,68 @@
+"""Wrap a payload so that it can be called: `@run(times, buffers...)` dispatches it `times` times.
+
+The dispatch stays exactly as IREE formed it inside the model. Buffers are the caller's, so nothing is
+allocated or copied while the kernel is timed.
+"""
+
+from __future__ import annotations
+
+from tcl_iree.workload.model import Workload
+from tcl_iree.workload.payload import ENTRY, pipeline_layout
+
+_EXECUTABLE = "executable"
+_VARIANT = "variant"
+
+
+def harness_module(workload: Workload, device: str) -> str:
+    """The module to compile from phase `executable-sources`.
+
+    Args:
+        device: the `#hal.device.target` attribute of the target, as `probe_device` gives it.
+    """
+    executable_target = device[device.index("[") + 1 : device.rindex("]")]
+    layout = pipeline_layout([binding.access for binding in workload.bindings])
+    count = range(len(workload.bindings))
+    views = "".join(f", %view{i}: !hal.buffer_view" for i in count)
+    buffers = "\n    ".join(
+        f"%buffer{i} = hal.buffer_view.buffer<%view{i} : !hal.buffer_view> : !hal.buffer\n"
+        f"    %length{i} = hal.buffer.length<%buffer{i} : !hal.buffer> : index"
+        for i in count
+    )
+    bindings = ", ".join(f"(%buffer{i} : !hal.buffer)[%c0, %length{i}]" for i in count)
+    entry = f"@{_EXECUTABLE}::@{_VARIANT}::@{ENTRY}"
+    return f"""module {{
+  util.global private @device = {device} : !hal.device
+  hal.executable private @{_EXECUTABLE} {{
+    hal.executable.variant public @{_VARIANT} target({executable_target.removeprefix("#hal.executable.target")}) {{
+      hal.executable.export public @{ENTRY} ordinal(0) layout({layout}) count(%dev: !hal.device) -> (index, index, index) {{
+        %x, %y, %z = iree_tensor_ext.dispatch.workgroup_count_from_slice()
+        hal.return %x, %y, %z : index, index, index
+      }}
+      builtin.{workload.payload.strip().removeprefix("builtin.")}
+    }}
+  }}
+  util.func public @run(%times: i32{views}) attributes {{iree.abi.stub}} {{
+    %count = arith.index_cast %times : i32 to index
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %device, %affinity = hal.device.resolve on(#hal.device.affinity<@device>) : !hal.device, i64
+    {buffers}
+    %commands = hal.command_buffer.create device(%device : !hal.device) mode("OneShot|AllowInlineExecution") categories(Dispatch) affinity(%affinity) : !hal.command_buffer
+    %x, %y, %z = hal.executable.calculate_workgroups device(%device : !hal.device) target({entry}) : index, index, index
+    %executable = hal.executable.lookup device(%device : !hal.device) executable(@{_EXECUTABLE}) : !hal.executable
+    %function = hal.executable.lookup.function target(%executable : !hal.executable) function({entry}) : i64
+    scf.for %i = %c0 to %count step %c1 {{
+      hal.command_buffer.dispatch<%commands : !hal.command_buffer> target(%executable : !hal.executable)[%function] workgroups([%x, %y, %z]) bindings([{bindings}]) flags("None")
+      hal.command_buffer.execution_barrier<%commands : !hal.command_buffer> source("Dispatch|CommandRetire") target("CommandIssue|Dispatch") flags("None")
+    }}
+    hal.command_buffer.finalize<%commands : !hal.command_buffer>
+    %none = util.null : !hal.fence
+    %fence = hal.fence.create device(%device : !hal.device) flags("None") : !hal.fence
+    hal.device.queue.execute<%device : !hal.device> affinity(%affinity) wait(%none) signal(%fence) commands(%commands) flags("None")
+    %forever = arith.constant -1 : i32
+    %status = hal.fence.await until([%fence]) timeout_millis(%forever) flags("None") : i32
+    util.status.check_ok %status, "the dispatch did not finish"
+    util.return
+  }}
+}}
+"""  # noqa: E501 - IR reads best one op a line

@@ -1,0 +1,90 @@
+"""Inputs for a dispatch, and how close two results must be."""
+
+from __future__ import annotations
+
+from math import sqrt
+
+import numpy as np
+
+from tcl_iree.workload.model import Binding, Workload
+
+_NUMPY = {
+    "f64": np.float64, "f32": np.float32, "f16": np.float16, "bf16": np.uint16, "i64": np.int64, "i32": np.int32,
+    "i16": np.int16, "i8": np.int8, "i1": np.int8,
+}  # fmt: skip
+# Spacing of numbers around 1.
+_EPSILON = {"f64": 2.0**-52, "f32": 2.0**-23, "f16": 2.0**-10, "bf16": 2.0**-7}
+
+
+def make_buffers(workload: Workload, seed: int) -> list[np.ndarray]:
+    """One array per binding: random and asymmetric where read, NaN (or a pattern) where only written.
+
+    bf16 arrays are held as their bits in uint16.
+    """
+    rng = np.random.default_rng(seed)
+    return [
+        _unwritten(binding) if binding.access == "writeonly" else _random(binding, workload, rng)
+        for binding in workload.bindings
+    ]
+
+
+def _random(binding: Binding, workload: Workload, rng: np.random.Generator) -> np.ndarray:
+    if binding.dtype in _EPSILON:
+        # Neither symmetric nor centred: a transposed, shifted or dropped operand must show.
+        values = rng.standard_normal(binding.shape, dtype=np.float32) * np.float32(0.5) + np.float32(0.1)
+        return from_float(values, binding.dtype)
+    if binding.dtype == "i1":
+        return rng.integers(0, 2, binding.shape, dtype=np.int8)
+    limit = workload.index_limit if workload.gathers else 8
+    low = 0 if workload.gathers else -8
+    return rng.integers(low, limit, binding.shape).astype(_NUMPY[binding.dtype])
+
+
+def _unwritten(binding: Binding) -> np.ndarray:
+    if binding.dtype in _EPSILON:
+        return from_float(np.full(binding.shape, np.nan, np.float32), binding.dtype)
+    return np.full(binding.shape, 0x55, _NUMPY[binding.dtype])
+
+
+def from_float(values: np.ndarray, dtype: str) -> np.ndarray:
+    """Round float32 values to `dtype`."""
+    if dtype != "bf16":
+        return values.astype(_NUMPY[dtype])
+    bits = np.ascontiguousarray(values, np.float32).view(np.uint32)
+    rounded = ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
+    return np.where(np.isnan(values), np.uint16(0x7FC0), rounded)
+
+
+def to_float(array: np.ndarray, dtype: str) -> np.ndarray:
+    """Exact float64 (int64 for integers) values of an array as held for `dtype`."""
+    if dtype == "bf16":
+        return (array.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
+    return array.astype(np.float64 if dtype in _EPSILON else np.int64)
+
+
+def mismatch(workload: Workload, binding: Binding, expected: np.ndarray, actual: np.ndarray) -> float:
+    """Largest difference in units of the tolerance: up to 1 is equal; infinite where only one is NaN.
+
+    The tolerance grows with the square root of the reduction length, as the rounding error of a
+    reordered sum does, and is relative to the size of the numbers that were added up.
+    """
+    wanted, got = to_float(expected, binding.dtype), to_float(actual, binding.dtype)
+    if binding.dtype not in _EPSILON:
+        return 0.0 if np.array_equal(wanted, got) else float("inf")
+    if not np.array_equal(np.isnan(wanted), np.isnan(got)):
+        return float("inf")
+    finite = np.isfinite(wanted)
+    if not np.array_equal(wanted[~finite], got[~finite], equal_nan=True) or not np.isfinite(got[finite]).all():
+        return float("inf")
+    if not finite.any():
+        return 0.0
+    wanted, got = wanted[finite], got[finite]
+    scale = max(1e-30, float(np.sqrt(np.mean(wanted * wanted))))
+    tolerance = tolerance_of(workload, binding.dtype) * (np.abs(wanted) + scale)
+    return float(np.max(np.abs(wanted - got) / tolerance))
+
+
+def tolerance_of(workload: Workload, dtype: str) -> float:
+    """Relative tolerance for an output of this type."""
+    epsilon = max([_EPSILON[dtype], *(_EPSILON.get(binding.dtype, 0.0) ** 1.5 for binding in workload.bindings)])
+    return 16.0 * epsilon * sqrt(workload.reduction_length)

@@ -1,0 +1,67 @@
+"""Verify and time one artifact inside a worker's child. Imports the runtime and numpy, nothing heavier."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tcl_iree.measure.device import Buffers, Kernel, open_device
+from tcl_iree.measure.inputs import make_buffers, mismatch
+from tcl_iree.measure.timing import TimingPolicy, time_kernel
+from tcl_iree.workload.model import Workload
+
+DRAWS = (1, 2)
+
+
+def outputs_of(
+    workload: Workload, vmfb: bytes, device: str, flags: list[str], seed: int
+) -> dict[str, dict[int, np.ndarray]]:
+    """Run an artifact once on the inputs of `seed`; the written buffers by binding."""
+    kernel = Kernel(opened := open_device(device, flags), vmfb)
+    buffers = Buffers(opened, make_buffers(workload, seed))
+    kernel(buffers)
+    return {"outputs": {index: buffers.read(index) for index in _written(workload)}}
+
+
+def measure(
+    workload: Workload,
+    vmfb: bytes,
+    reference_vmfb: bytes,
+    device: str,
+    flags: list[str],
+    policy: TimingPolicy,
+    floor: float | None,
+    best_ratio: float,
+) -> dict[str, Any]:
+    """Check an artifact against the reference on two draws of inputs, then time it beside the reference.
+
+    Returns:
+        `{"timing", "floor", "error"}`, or `{"wrong", "error"}`.
+    """
+    opened = open_device(device, flags)
+    reference, candidate = Kernel(opened, reference_vmfb), Kernel(opened, vmfb)
+    error = 0.0
+    for seed in DRAWS:
+        expected, actual = (Buffers(opened, make_buffers(workload, seed)) for _ in range(2))
+        reference(expected)
+        candidate(actual)
+        for index in _written(workload):
+            found = mismatch(workload, workload.bindings[index], expected.read(index), actual.read(index))
+            error = max(error, found)
+            if not found <= 1.0:
+                return {"wrong": f"output {index} differs by {found:.3g} tolerances on draw {seed}", "error": found}
+    buffers = Buffers(opened, make_buffers(workload, DRAWS[0]))
+    timing, seen = time_kernel(
+        lambda times: reference(buffers, times), lambda times: candidate(buffers, times), policy, floor, best_ratio
+    )
+    return {"timing": timing, "floor": seen, "error": error}
+
+
+def _written(workload: Workload) -> list[int]:
+    return [index for index, binding in enumerate(workload.bindings) if binding.access != "readonly"]
+
+
+def job(task: str, **arguments: Any) -> Any:
+    """Entry point of the run worker."""
+    return {"outputs": outputs_of, "measure": measure}[task](**arguments)

@@ -1,0 +1,100 @@
+"""Run artifacts: verified against IREE's default code, timed beside it, each in a process of its own."""
+
+from __future__ import annotations
+
+from collections import deque
+from types import TracebackType
+
+import numpy as np
+
+from tcl_iree.measure.results import Artifact, Failure, FailureKind, RunResult
+from tcl_iree.measure.timing import TimingPolicy
+from tcl_iree.measure.worker import Worker
+from tcl_iree.measure.zygote import Outcome
+from tcl_iree.target import Target
+from tcl_iree.workload import Workload
+
+_JOB = "tcl_iree.measure.run_job:job"
+_RECENT = 8
+
+
+class Runner:
+    """Measures artifacts of one target, one at a time.
+
+    Args:
+        target: where to run; it must be usable here.
+        policy: how long to time one candidate.
+        timeout: seconds one measurement may take, verification included.
+        memory_bytes: address space one measurement may use.
+    """
+
+    def __init__(
+        self,
+        target: Target,
+        policy: TimingPolicy | None = None,
+        timeout: float = 30.0,
+        memory_bytes: int = 16 << 30,
+    ) -> None:
+        target.require_runnable()
+        self.target = target
+        self._policy = policy or TimingPolicy()
+        self._timeout, self._memory = timeout, memory_bytes
+        self._worker = Worker(_JOB)
+        # Calm speed of each reference: recent measurements only, since the machine's own speed drifts.
+        self._floors: dict[str, deque[float]] = {}
+
+    def __enter__(self) -> Runner:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Stop the run process."""
+        self._worker.close()
+
+    @property
+    def pid(self) -> int | None:
+        """Process id of the run worker, while it lives."""
+        return self._worker.pid
+
+    def measure(
+        self, workload: Workload, artifact: Artifact, reference: Artifact, best_ratio: float = 0.0
+    ) -> RunResult:
+        """Verify and time `artifact` beside `reference` (IREE's default code for the same workload).
+
+        Args:
+            best_ratio: the best ratio so far; candidates several times slower are not timed in full.
+        """
+        floors = self._floors.setdefault(reference.sha, deque(maxlen=_RECENT))
+        outcome = self._run(
+            task="measure",
+            workload=workload,
+            vmfb=artifact.vmfb,
+            reference_vmfb=reference.vmfb,
+            policy=self._policy,
+            floor=min(floors, default=None),
+            best_ratio=best_ratio,
+        )
+        if outcome.status != "done":
+            return RunResult(None, _failure(outcome), outcome.seconds)
+        value = outcome.value
+        if "wrong" in value:
+            failure = Failure(FailureKind.WRONG_RESULT, value["wrong"])
+            return RunResult(None, failure, outcome.seconds, value["error"])
+        floors.append(value["floor"])
+        return RunResult(value["timing"], None, outcome.seconds, value["error"])
+
+    def outputs(self, workload: Workload, artifact: Artifact, seed: int) -> dict[int, np.ndarray] | Failure:
+        """What an artifact computes from the inputs of `seed`, by binding."""
+        outcome = self._run(task="outputs", workload=workload, vmfb=artifact.vmfb, seed=seed)
+        return outcome.value["outputs"] if outcome.status == "done" else _failure(outcome)
+
+    def _run(self, **arguments: object) -> Outcome:
+        arguments |= {"device": self.target.device, "flags": list(self.target.runtime_flags)}
+        return self._worker.run(arguments, self._timeout, self._memory)
+
+
+def _failure(outcome: Outcome) -> Failure:
+    kinds = {"timeout": FailureKind.RUN_TIMEOUT, "died": FailureKind.CRASH, "raised": FailureKind.RUN_ERROR}
+    return Failure(kinds[outcome.status], outcome.detail)

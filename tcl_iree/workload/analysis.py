@@ -1,0 +1,159 @@
+"""Read a payload: its structured ops, loops, operands, cost and key."""
+
+from __future__ import annotations
+
+from math import prod
+
+from iree.compiler import ir
+
+from tcl_iree.errors import WorkloadError
+from tcl_iree.workload.graph import build_graph, structural_key
+from tcl_iree.workload.model import Binding, Loop, Operand, StructuredOp, Workload
+from tcl_iree.workload.payload import SUBSPAN, access_of, walk
+from tcl_iree.workload.structure import (
+    ATTENTION,
+    body_expression,
+    dtype_of,
+    indexing_maps,
+    is_structured,
+    loops_of,
+    shape_of,
+)
+
+# Ops that move or reorder data without loops of their own that a schedule could shape.
+_UNSCHEDULED = {
+    "iree_linalg_ext.scatter": "a scatter",
+    "iree_linalg_ext.gather": "a gather by slices",
+    "iree_linalg_ext.sort": "a sort",
+    "iree_linalg_ext.topk": "a top-k selection",
+    "iree_linalg_ext.fft": "a Fourier transform",
+    "iree_linalg_ext.scan": "a scan",
+    "iree_codegen.ukernel.generic": "a microkernel call",
+    "linalg.pack": "a layout change (linalg.pack)",
+    "linalg.unpack": "a layout change (linalg.unpack)",
+    "iree_encoding.set_encoding": "a layout change (data tiling)",
+    "iree_encoding.unset_encoding": "a layout change (data tiling)",
+}
+
+
+def parse_payload(payload: str) -> ir.Module:
+    """Parse a payload in a context of its own."""
+    with ir.Context():
+        try:
+            return ir.Module.parse(payload)
+        except ir.MLIRError as error:
+            raise WorkloadError(f"the payload is not valid MLIR: {error.message}") from None
+
+
+def dispatch_ops(module: ir.Module) -> list[ir.Operation]:
+    """The ops of the dispatch function, in order."""
+    function = next(op for op in walk(module.operation) if op.name == "func.func")
+    return [op.operation for op in function.regions[0].blocks[0].operations]
+
+
+def analyse(payload: str) -> Workload:
+    """Describe an isolated dispatch.
+
+    Raises:
+        WorkloadError: why it cannot be tuned.
+    """
+    module = parse_payload(payload)
+    with module.context:
+        ops = dispatch_ops(module)
+        for op in ops:
+            if op.name in _UNSCHEDULED:
+                raise WorkloadError(f"it is {_UNSCHEDULED[op.name]}")
+        structured = [op for op in ops if is_structured(op)]
+        described = [_describe(op) for op in structured]
+        if not any(op.kind != "linalg.fill" for op in described):
+            raise WorkloadError("it only copies or fills memory")
+        described = _with_roles(described)
+        bindings = _bindings(ops)
+        limits = [min(ir.RankedTensorType(op.operands[0].type).shape) for op in _extracts(structured)]
+        return Workload(
+            key=structural_key(build_graph(ops)),
+            payload=payload,
+            bindings=bindings,
+            ops=tuple(described),
+            flops=sum(op.flops for op in described),
+            bytes=sum(binding.size_bytes * (2 if binding.access == "readwrite" else 1) for binding in bindings),
+            gathers=bool(limits),
+            index_limit=min(limits, default=0),
+        )
+
+
+def _describe(op: ir.Operation) -> StructuredOp:
+    loops, maps = loops_of(op), indexing_maps(op)
+    first_output = len(op.operands) - len(op.results)
+    operands = tuple(
+        Operand(shape_of(value.type), dtype_of(value.type), str(maps[index]), _source(value), index >= first_output)
+        for index, value in enumerate(op.operands)
+    )
+    return StructuredOp(op.name, "", loops, operands, body_expression(op), _flops(op, loops))
+
+
+def _flops(op: ir.Operation, loops: tuple[Loop, ...]) -> int:
+    sizes = [loop.size for loop in loops]
+    if op.name == ATTENTION:
+        # Two contractions over (batch, m, n, k1, k2), and about five operations per score for the softmax.
+        shapes = [shape_of(value.type) for value in op.operands]
+        scores = prod(shapes[0]) // shapes[0][-1] * (prod(shapes[1]) // (prod(shapes[1][:-2]) * shapes[1][-1]))
+        points = prod(sizes)
+        depth_k, depth_n = sizes[-2], sizes[-3]
+        return 2 * (points // depth_n) + 2 * (points // depth_k) + 5 * min(scores, points // (depth_n * depth_k))
+    if op.name == "linalg.fill":
+        return 0
+    arithmetic = [
+        inner
+        for inner in walk(op)
+        if inner.name.partition(".")[0] in ("arith", "math")
+        and inner.name not in ("arith.constant", "arith.extf", "arith.truncf", "arith.index_cast")
+    ]
+    return prod(sizes) * len(arithmetic)
+
+
+def _with_roles(ops: list[StructuredOp]) -> list[StructuredOp]:
+    """Mark the root: the op with most arithmetic, reductions before elementwise, the later of equals."""
+
+    def weight(index: int) -> tuple[bool, int, int]:
+        op = ops[index]
+        reduces = op.kind == ATTENTION or any(loop.kind == "reduction" for loop in op.loops)
+        return reduces, op.flops, index
+
+    root = max((index for index, op in enumerate(ops) if op.kind != "linalg.fill"), key=weight)
+    roles = ["fill" if op.kind == "linalg.fill" else "producer" if i < root else "consumer" for i, op in enumerate(ops)]
+    roles[root] = "root"
+    return [
+        StructuredOp(op.kind, role, op.loops, op.operands, op.body, op.flops)
+        for op, role in zip(ops, roles, strict=True)
+    ]
+
+
+def _bindings(ops: list[ir.Operation]) -> tuple[Binding, ...]:
+    found: dict[int, Binding] = {}
+    for op in ops:
+        if op.name != SUBSPAN:
+            continue
+        index = int(ir.IntegerAttr(op.attributes["binding"]).value)
+        text = str(op.results[0].type)
+        tensor = ir.RankedTensorType(ir.Type.parse(text[text.index(":") + 1 : text.rindex(">")]))
+        access = access_of(op.results[0].type)
+        if index in found and found[index].access != access:
+            access = "readwrite"
+        found[index] = Binding(shape_of(tensor), dtype_of(tensor), access)
+    return tuple(found[index] for index in sorted(found))
+
+
+def _extracts(structured: list[ir.Operation]) -> list[ir.Operation]:
+    return [inner for op in structured for inner in walk(op) if inner.name == "tensor.extract"]
+
+
+def _source(value: ir.Value) -> str:
+    if isinstance(value.owner, ir.Block):
+        return "input"
+    owner = value.owner.operation
+    if owner.name == "arith.constant":
+        return "constant"
+    if owner.name == "tensor.empty":
+        return "empty"
+    return "op" if is_structured(owner) else "input"

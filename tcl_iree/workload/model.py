@@ -1,0 +1,135 @@
+"""The values that describe a workload. All immutable, all plain data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+DTYPE_BYTES = {
+    "f64": 8, "f32": 4, "f16": 2, "bf16": 2, "i64": 8, "i32": 4, "i16": 2, "i8": 1, "i1": 1, "index": 8,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Loop:
+    """One loop of a structured op: its trip count, and `parallel` or `reduction`."""
+
+    size: int
+    kind: str
+
+
+@dataclass(frozen=True)
+class Operand:
+    """One operand of a structured op.
+
+    Attributes:
+        shape: empty for a scalar.
+        map: how loops address it, as `(d0, d1, d2) -> (d0, d2)`.
+        source: `input` (read from memory), `op` (made by another structured op), `constant` or `empty`.
+        is_output: whether the op writes it.
+    """
+
+    shape: tuple[int, ...]
+    dtype: str
+    map: str
+    source: str
+    is_output: bool
+
+
+@dataclass(frozen=True)
+class StructuredOp:
+    """One op with loops.
+
+    Attributes:
+        kind: the MLIR op name, `linalg.matmul`.
+        role: `root`, `fill`, `producer` (before the root) or `consumer` (after it).
+        body: the scalar computation as one expression over `in0`, `out0`, ...
+    """
+
+    kind: str
+    role: str
+    loops: tuple[Loop, ...]
+    operands: tuple[Operand, ...]
+    body: str
+    flops: int
+
+    @property
+    def points(self) -> int:
+        """Size of the iteration space."""
+        return prod(loop.size for loop in self.loops)
+
+
+@dataclass(frozen=True)
+class Binding:
+    """One buffer of the dispatch.
+
+    Attributes:
+        access: `readonly`, `writeonly` or `readwrite`.
+    """
+
+    shape: tuple[int, ...]
+    dtype: str
+    access: str
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of the whole buffer."""
+        return prod(self.shape) * DTYPE_BYTES[self.dtype]
+
+
+@dataclass(frozen=True)
+class Workload:
+    """One distinct dispatch.
+
+    Attributes:
+        key: stable structural name; equal for equal computations, whatever they are called.
+        payload: the dispatch as a standalone `builtin.module` with one function `@dispatch`.
+        bytes: least memory traffic: every input read once, every output written once.
+        gathers: whether integer inputs address other tensors (so their values must stay in range).
+        index_limit: exclusive upper bound for such values.
+    """
+
+    key: str
+    payload: str
+    bindings: tuple[Binding, ...]
+    ops: tuple[StructuredOp, ...]
+    flops: int
+    bytes: int
+    gathers: bool = False
+    index_limit: int = 0
+
+    @property
+    def root(self) -> StructuredOp:
+        """The op a schedule is built around."""
+        return next(op for op in self.ops if op.role == "root")
+
+    @property
+    def reduction_length(self) -> int:
+        """Longest chain of accumulations behind one output element, which bounds rounding error."""
+        lengths = [prod(loop.size for loop in op.loops if loop.kind == "reduction") for op in self.ops]
+        return max([1, *lengths])
+
+    @property
+    def label(self) -> str:
+        """A readable name: root kind, sizes, type, and how many ops are fused to it."""
+        sizes = "x".join(str(loop.size) for loop in self.root.loops) or "scalar"
+        fused = sum(op.role in ("producer", "consumer") for op in self.ops)
+        return f"{self._root_name()} {sizes} {self._dtypes()}" + (f" +{fused}" if fused else "")
+
+    def _root_name(self) -> str:
+        root = self.root
+        if root.kind != "linalg.generic":
+            return root.kind.rpartition(".")[2]
+        reductions = [loop for loop in root.loops if loop.kind == "reduction"]
+        inputs = [operand for operand in root.operands if not operand.is_output and operand.shape]
+        if not reductions:
+            return "elementwise"
+        strided = any(sign in operand.map.partition("->")[2] for operand in inputs for sign in "+*")
+        multiplies = "mul" in root.body and len(inputs) >= 2
+        if strided:
+            return "conv" if multiplies else "pool"
+        return "contraction" if multiplies else "reduction"
+
+    def _dtypes(self) -> str:
+        names = [operand.dtype for operand in self.root.operands if operand.shape]
+        return names[0] if len(set(names)) == 1 else "x".join(dict.fromkeys(names))

@@ -1,0 +1,163 @@
+"""Isolate one dispatch: from the `hal.executable` IREE formed to a standalone, canonical payload.
+
+What a name, a buffer offset or a packing of constants changed is undone here, so that two
+dispatches of the same computation become the same text:
+
+    %off = hal.interface.constant.load ... ordinal(0) : i32          (gone)
+    %a = hal.interface.binding.subspan ... binding(0) offset(%off)   -> binding(0) offset(%c0)
+    %b = hal.interface.binding.subspan ... binding(0) offset(%c4096) -> binding(1) offset(%c0)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from iree.compiler import ir
+
+from tcl_iree.errors import WorkloadError
+
+SUBSPAN = "hal.interface.binding.subspan"
+ENTRY = "dispatch"
+
+# Ops that only compute addresses or read what is known at run time; dead once offsets are gone.
+_ADDRESSING = {
+    "arith.constant", "arith.index_cast", "arith.index_castui", "arith.extui", "arith.shli", "arith.ori",
+    "hal.interface.constant.load", "util.assume.int", "iree_tensor_ext.dispatch.workload.ordinal",
+}  # fmt: skip
+
+
+def walk(op: ir.Operation) -> Iterator[ir.Operation]:
+    """Every operation below `op`, itself included, parents first."""
+    yield op
+    for region in op.regions:
+        for block in region:
+            for child in block.operations:
+                yield from walk(child.operation)
+
+
+def isolate(executable: ir.Operation) -> str:
+    """The canonical payload of the single dispatch in `executable`, a `hal.executable`.
+
+    The executable is copied, not changed.
+
+    Raises:
+        WorkloadError: why this dispatch cannot be tuned.
+    """
+    with executable.context, ir.Location.unknown():
+        clone = executable.clone()
+        inner = [op for op in walk(clone) if op.name == "builtin.module"]
+        functions = [op for op in walk(clone) if op.name == "func.func"]
+        if not inner or not functions:
+            raise WorkloadError("its code is external (no function to schedule)")
+        if len(functions) > 1:
+            raise WorkloadError("it calls other functions (a microkernel)")
+        function = functions[0]
+        body = function.regions[0].blocks[0]
+        _renumber_bindings(body)
+        _drop_dead_addressing(body)
+        _refuse_runtime_values(body)
+        function.attributes["sym_name"] = ir.StringAttr.get(ENTRY)
+        return str(inner[0])
+
+
+def _renumber_bindings(body: ir.Block) -> None:
+    """Give each distinct (binding, offset) a binding of its own at offset 0, numbered from the results back."""
+    spans = _subspans_from_results(body)
+    groups: dict[tuple[int, int], list[ir.Operation]] = {}
+    for span in spans:
+        offset = span.operands[0] if len(span.operands) else None
+        groups.setdefault((int(ir.IntegerAttr(span.attributes["binding"]).value), hash(offset)), []).append(span)
+    accesses = [_access(group) for group in groups.values()]
+    layout = ir.Attribute.parse(pipeline_layout(accesses))
+    with ir.InsertionPoint.at_block_begin(body):
+        zero = ir.Operation.create(
+            "arith.constant",
+            results=[ir.IndexType.get()],
+            attributes={"value": ir.IntegerAttr.get(ir.IndexType.get(), 0)},
+        )
+    for index, group in enumerate(groups.values()):
+        for span in group:
+            if len(span.operands) > 1:
+                raise WorkloadError("its shapes are dynamic")
+            attributes = {name: span.attributes[name] for name in ("alignment", "operandSegmentSizes")}
+            # 1 = ReadOnly, 2 = Indirect: bindings come from a command buffer's arguments.
+            flags = 3 if accesses[index] == "readonly" else 2
+            attributes["descriptor_flags"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), flags)
+            attributes["binding"] = ir.IntegerAttr.get(ir.IndexType.get(), index)
+            attributes["layout"] = layout
+            with ir.InsertionPoint(span):
+                fresh = ir.Operation.create(
+                    SUBSPAN, results=[span.results[0].type], operands=[zero.results[0]], attributes=attributes
+                )
+            span.results[0].replace_all_uses_with(fresh.results[0])
+            span.erase()
+
+
+def pipeline_layout(accesses: list[str]) -> str:
+    """The `#hal.pipeline.layout` attribute of a dispatch whose bindings have these accesses."""
+    flags = ['"ReadOnly|Indirect"' if access == "readonly" else "Indirect" for access in accesses]
+    kinds = ", ".join(f"#hal.pipeline.binding<storage_buffer, {flag}>" for flag in flags)
+    return f"#hal.pipeline.layout<bindings = [{kinds}], flags = Indirect>"
+
+
+def access_of(span_type: ir.Type) -> str:
+    """`readonly`, `writeonly` or `readwrite`, from a subspan's `dispatch.tensor<access:...>` type."""
+    text = str(span_type)
+    head, found, _ = text.partition(":")
+    if not found or "dispatch.tensor<" not in head:
+        raise WorkloadError(f"a binding is no tensor ({text})")
+    return head.rpartition("<")[2]
+
+
+def _access(group: list[ir.Operation]) -> str:
+    accesses = {access_of(span.results[0].type) for span in group}
+    return accesses.pop() if len(accesses) == 1 else "readwrite"
+
+
+def _subspans_from_results(body: ir.Block) -> list[ir.Operation]:
+    """Subspans in the order a walk from the stores back to the loads first meets them."""
+    found: list[ir.Operation] = []
+    seen: set[int] = set()
+
+    def visit(value: ir.Value) -> None:
+        owner = value.owner
+        if isinstance(owner, ir.Block) or hash(owner.operation) in seen:
+            return
+        op = owner.operation
+        seen.add(hash(op))
+        for inner in walk(op):
+            for operand in inner.operands:
+                visit(operand)
+        if op.name == SUBSPAN:
+            found.append(op)
+
+    for op in body.operations:
+        if op.operation.name.endswith("tensor.store"):
+            for operand in op.operation.operands:
+                visit(operand)
+    if not found:
+        raise WorkloadError("it stores no tensor")
+    return found
+
+
+def _drop_dead_addressing(body: ir.Block) -> None:
+    changed = True
+    while changed:
+        dead = [
+            op.operation
+            for op in body.operations
+            if op.operation.name in _ADDRESSING | {SUBSPAN}
+            and not any(list(result.uses) for result in op.operation.results)
+        ]
+        for op in dead:
+            op.erase()
+        changed = bool(dead)
+
+
+def _refuse_runtime_values(body: ir.Block) -> None:
+    for op in body.operations:
+        if op.operation.name == "hal.interface.constant.load":
+            raise WorkloadError("it takes sizes or scalars known only at run time (dynamic shapes)")
+        for result in op.operation.results:
+            if isinstance(result.type, ir.RankedTensorType) and not ir.RankedTensorType(result.type).has_static_shape:
+                raise WorkloadError("its shapes are dynamic")
