@@ -57,10 +57,15 @@ class HostCpu:
 
     model: str
     flags: frozenset[str]
-    cores: int
+    cpu_ids: tuple[int, ...]
     l1_bytes: int
     l2_bytes: int
     l3_bytes: int
+
+    @property
+    def cores(self) -> int:
+        """Cores this process may use."""
+        return len(self.cpu_ids)
 
     @property
     def isa_classes(self) -> tuple[str, ...]:
@@ -126,14 +131,14 @@ def host_cpu() -> HostCpu:
                 flags = frozenset(value.split())
                 break
     sizes = _cache_sizes()
-    return HostCpu(model, flags, _usable_cores(), sizes.get(1, 32 << 10), sizes.get(2, 1 << 20), sizes.get(3, 0))
+    return HostCpu(model, flags, _usable_cpus(), sizes.get(1, 32 << 10), sizes.get(2, 1 << 20), sizes.get(3, 0))
 
 
-def _usable_cores() -> int:
+def _usable_cpus() -> tuple[int, ...]:
     try:
-        return len(os.sched_getaffinity(0))
+        return tuple(sorted(os.sched_getaffinity(0)))
     except AttributeError:  # not Linux
-        return os.cpu_count() or 1
+        return tuple(range(os.cpu_count() or 1))
 
 
 def _cache_sizes() -> dict[int, int]:

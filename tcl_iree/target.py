@@ -89,7 +89,11 @@ class Target:
     @property
     def runtime_flags(self) -> tuple[str, ...]:
         """Flags of the IREE runtime, for tools and for `iree.runtime.flags.parse_flags`."""
-        return (f"--task_topology_group_count={self.threads}",) if self.device == "local-task" else ()
+        if self.device != "local-task":
+            return ()
+        # Pinned workers: where the scheduler puts them would otherwise be part of the measurement.
+        cpus = ",".join(str(cpu) for cpu in host_cpu().cpu_ids[: self.threads])
+        return (f"--task_topology_cpu_ids={cpus}",)
 
     @property
     def hardware(self) -> Hardware:

@@ -56,7 +56,7 @@ class Builder:
         workers: int | None = None,
         timeout: float = 30.0,
         memory_bytes: int = 6 << 30,
-        cache: ArtifactCache | None | str = "default",
+        cache: ArtifactCache | str | None = "default",
     ) -> None:
         if reason := target.why_not_compile():
             raise MeasureError(f"cannot compile for {target}: {reason}")
@@ -149,5 +149,9 @@ class Builder:
 
 
 def _failure(outcome: Outcome) -> Failure:
-    kinds = {"timeout": FailureKind.COMPILE_TIMEOUT, "died": FailureKind.CRASH, "raised": FailureKind.COMPILE_ERROR}
+    kinds = {
+        "timeout": FailureKind.COMPILE_TIMEOUT,
+        "died": FailureKind.CRASH,
+        "raised": FailureKind.COMPILE_ERROR,
+    }
     return Failure(kinds[outcome.status], outcome.detail)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
+from collections.abc import Callable
 from typing import Any
 
 from iree.compiler.api import ctypes_dl as api
@@ -110,7 +111,10 @@ def compile_dispatch(
 def probe_device(flags: list[str]) -> str:
     """The `#hal.device.target` attribute that these flags give."""
     compiler = _Compiler(flags, None, "")
-    trivial = "func.func @f(%a: tensor<4xf32>) -> tensor<4xf32> { %b = arith.addf %a, %a : tensor<4xf32> return %b : tensor<4xf32> }"
+    trivial = (
+        "func.func @f(%a: tensor<4xf32>) -> tensor<4xf32> { "
+        "%b = arith.addf %a, %a : tensor<4xf32> return %b : tensor<4xf32> }"
+    )
     invocation = compiler.parse(trivial, "probe.mlir")
     if invocation is None or not _phases(invocation, "start", "executable-sources", verify=True):
         raise RuntimeError("; ".join(compiler.errors))
@@ -125,4 +129,5 @@ def _failed(kind: str, compiler: _Compiler) -> dict[str, Any]:
 
 def job(task: str, **arguments: Any) -> Any:
     """Entry point of the build worker."""
-    return {"compile": compile_dispatch, "probe": probe_device}[task](**arguments)
+    tasks: dict[str, Callable[..., Any]] = {"compile": compile_dispatch, "probe": probe_device}
+    return tasks[task](**arguments)

@@ -62,29 +62,31 @@ def to_float(array: np.ndarray, dtype: str) -> np.ndarray:
     return array.astype(np.float64 if dtype in _EPSILON else np.int64)
 
 
-def mismatch(workload: Workload, binding: Binding, expected: np.ndarray, actual: np.ndarray) -> float:
-    """Largest difference in units of the tolerance: up to 1 is equal; infinite where only one is NaN.
+def mismatch(workload: Workload, dtype: str, wanted: np.ndarray, got: np.ndarray) -> float:
+    """Largest difference of two results in units of the tolerance: up to 1 is equal.
 
-    The tolerance grows with the square root of the reduction length, as the rounding error of a
-    reordered sum does, and is relative to the size of the numbers that were added up.
+    Infinite where only one is NaN, and where integers differ. The tolerance grows with the square root of the
+    reduction length, as the rounding error of a reordered sum does, and is relative to the size of the numbers.
+
+    Args:
+        dtype: the type the results were stored in; the arrays hold their values as `to_float` gives them.
     """
-    wanted, got = to_float(expected, binding.dtype), to_float(actual, binding.dtype)
-    if binding.dtype not in _EPSILON:
+    if dtype not in _EPSILON:
         return 0.0 if np.array_equal(wanted, got) else float("inf")
-    if not np.array_equal(np.isnan(wanted), np.isnan(got)):
-        return float("inf")
     finite = np.isfinite(wanted)
-    if not np.array_equal(wanted[~finite], got[~finite], equal_nan=True) or not np.isfinite(got[finite]).all():
+    if not np.array_equal(finite, np.isfinite(got)) or not np.array_equal(
+        wanted[~finite], got[~finite], equal_nan=True
+    ):
         return float("inf")
     if not finite.any():
         return 0.0
     wanted, got = wanted[finite], got[finite]
     scale = max(1e-30, float(np.sqrt(np.mean(wanted * wanted))))
-    tolerance = tolerance_of(workload, binding.dtype) * (np.abs(wanted) + scale)
-    return float(np.max(np.abs(wanted - got) / tolerance))
+    return float(np.max(np.abs(wanted - got) / (np.abs(wanted) + scale))) / tolerance_of(workload, dtype)
 
 
 def tolerance_of(workload: Workload, dtype: str) -> float:
-    """Relative tolerance for an output of this type."""
-    epsilon = max([_EPSILON[dtype], *(_EPSILON.get(binding.dtype, 0.0) ** 1.5 for binding in workload.bindings)])
+    """Relative tolerance for an output of this type, by the coarsest type any op of the dispatch writes."""
+    written = [operand.dtype for op in workload.ops for operand in op.operands if operand.is_output]
+    epsilon = max(_EPSILON.get(name, 0.0) for name in [dtype, *written])
     return 16.0 * epsilon * sqrt(workload.reduction_length)

@@ -57,12 +57,12 @@ class Timing:
     """Times of one kernel beside the interleaved reference, in seconds per dispatch.
 
     Attributes:
-        p10, p50, p90: quantiles of the candidate over calm slices.
-        reference_p50: median of the reference over the same slices.
-        ratio: median of reference / candidate, each candidate slice against its two neighbours; > 1 is faster.
-        ratio_iqr: interquartile range of that ratio, relative to it.
-        slices: candidate slices used. retried: slices thrown away because the machine was disturbed.
-        calm: False if the machine never calmed down and disturbed slices had to be used.
+        p10, p50, p90: quantiles of the candidate over the rounds used.
+        reference_p50: median of the reference over the same rounds.
+        ratio: median over rounds of reference / candidate; above 1 the candidate is faster.
+        ratio_iqr: interquartile range of that ratio over rounds, relative to it.
+        rounds: rounds used. retried: rounds thrown away because the machine was disturbed.
+        calm: False if the machine never calmed down and disturbed rounds had to be used.
         stopped_early: True if it was so much slower than the best that it was not timed in full.
     """
 
@@ -72,7 +72,7 @@ class Timing:
     reference_p50: float
     ratio: float
     ratio_iqr: float
-    slices: int
+    rounds: int
     retried: int
     calm: bool
     stopped_early: bool

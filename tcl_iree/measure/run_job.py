@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from tcl_iree.measure.device import Buffers, Kernel, open_device
-from tcl_iree.measure.inputs import make_buffers, mismatch
+from tcl_iree.measure.inputs import make_buffers, mismatch, to_float
 from tcl_iree.measure.timing import TimingPolicy, time_kernel
 from tcl_iree.workload.model import Workload
 
@@ -47,13 +48,22 @@ def measure(
         reference(expected)
         candidate(actual)
         for index in _written(workload):
-            found = mismatch(workload, workload.bindings[index], expected.read(index), actual.read(index))
+            dtype = workload.bindings[index].dtype
+            wanted, got = (to_float(buffers.read(index), dtype) for buffers in (expected, actual))
+            found = mismatch(workload, dtype, wanted, got)
             error = max(error, found)
             if not found <= 1.0:
-                return {"wrong": f"output {index} differs by {found:.3g} tolerances on draw {seed}", "error": found}
+                return {
+                    "wrong": f"output {index} differs by {found:.3g} tolerances on draw {seed}",
+                    "error": found,
+                }
     buffers = Buffers(opened, make_buffers(workload, DRAWS[0]))
     timing, seen = time_kernel(
-        lambda times: reference(buffers, times), lambda times: candidate(buffers, times), policy, floor, best_ratio
+        lambda times: reference(buffers, times),
+        lambda times: candidate(buffers, times),
+        policy,
+        floor,
+        best_ratio,
     )
     return {"timing": timing, "floor": seen, "error": error}
 
@@ -64,4 +74,5 @@ def _written(workload: Workload) -> list[int]:
 
 def job(task: str, **arguments: Any) -> Any:
     """Entry point of the run worker."""
-    return {"outputs": outputs_of, "measure": measure}[task](**arguments)
+    tasks: dict[str, Callable[..., Any]] = {"outputs": outputs_of, "measure": measure}
+    return tasks[task](**arguments)

@@ -1,9 +1,12 @@
 """Time a kernel on a machine that others disturb.
 
-Slices of the reference and of the candidate alternate: R C R C R. A candidate slice counts only if the
-reference slices on both its sides ran at the reference's calm speed; otherwise it is thrown away and
-taken again. What is reported is the candidate's quantiles, and its ratio to the neighbouring reference
-slices, which cancels whatever slowed both.
+Short slices of the reference and of the candidate alternate, R C R C ..., in rounds of some tens of
+milliseconds. A round counts only if the reference ran at its calm speed in it; otherwise it is thrown
+away and taken again. What is reported is the candidate's quantiles over the calm rounds, and its ratio
+to the reference of the same rounds, which cancels whatever slowed both.
+
+Why short slices: with two threads on two cores a stall of either one stalls the dispatch, and such stalls
+last milliseconds. A long slice always catches some; of many short ones, most are clean and the median is too.
 """
 
 from __future__ import annotations
@@ -11,9 +14,12 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from tcl_iree.measure.results import Timing
+
+# Disturbance only ever adds time, so what is typical of a kernel lies below the median of its slices.
+_TYPICAL = 0.3
 
 Slice = Callable[[int], float]
 """Runs a kernel so many times and returns the seconds."""
@@ -25,38 +31,40 @@ class TimingPolicy:
 
     Attributes:
         slice_seconds: aimed length of one slice; a kernel runs at least once in it.
-        min_slices, max_slices: calm candidate slices to take.
-        spread: stop between the two once the ratio's standard error is below this.
-        disturbed: a reference slice this much above its floor marks its surroundings as disturbed.
-        patience: seconds to wait in all for calm before disturbed slices are used after all.
-        give_up_at: a candidate this many times slower than the best is timed in one slice only.
-        calibrate: False times without looking at the reference (to show what calibration brings).
+        round_seconds: aimed length of one round; it holds at least three slices of each kernel.
+        min_rounds, max_rounds: calm rounds to take.
+        precision: stop between the two once the standard error of the ratio is below this.
+        disturbed: a round whose reference is this much slower than its calm speed is disturbed.
+        patience: seconds after which disturbed rounds are used after all.
+        give_up_at: a candidate this many times slower than the best is timed in one round only.
+        calibrate: False keeps every round (to show what calibration brings).
     """
 
-    slice_seconds: float = 0.008
-    min_slices: int = 7
-    max_slices: int = 25
-    spread: float = 0.006
-    disturbed: float = 0.10
-    patience: float = 6.0
+    slice_seconds: float = 0.001
+    round_seconds: float = 0.03
+    min_rounds: int = 10
+    max_rounds: int = 40
+    precision: float = 0.005
+    disturbed: float = 0.15
+    patience: float = 5.0
     give_up_at: float = 4.0
     calibrate: bool = True
 
 
-@dataclass
-class _Samples:
-    """Candidate slices, each with the reference slices before and after it."""
+@dataclass(frozen=True)
+class _Round:
+    """Seconds per dispatch of the slices of one round."""
 
-    candidate: list[float] = field(default_factory=list)
-    reference: list[float] = field(default_factory=list)
-
-    def add(self, before: float, taken: float, after: float) -> None:
-        self.candidate.append(taken)
-        self.reference.append((before + after) / 2)
+    reference: list[float]
+    candidate: list[float]
 
     @property
-    def ratios(self) -> list[float]:
-        return [reference / candidate for reference, candidate in zip(self.reference, self.candidate, strict=True)]
+    def reference_speed(self) -> float:
+        return _quantile(self.reference, _TYPICAL)
+
+    @property
+    def ratio(self) -> float:
+        return self.reference_speed / _quantile(self.candidate, _TYPICAL)
 
 
 def time_kernel(
@@ -69,89 +77,89 @@ def time_kernel(
     """Time `candidate` against `reference`.
 
     Args:
-        floor: the reference's calm seconds per dispatch, from earlier measurements on this machine.
+        floor: the reference's calm seconds per dispatch, from recent measurements on this machine.
         best_ratio: reference / best candidate so far; 0 if there is none.
 
     Returns:
-        The timing, and the floor seen in this measurement.
+        The timing, and the reference's seconds per dispatch over the rounds used.
     """
-    reference_times = _repeats(reference, policy.slice_seconds)
-    candidate_times = _repeats(candidate, policy.slice_seconds)
-    floor = min(floor or float("inf"), min(reference(reference_times) / reference_times for _ in range(3)))
-    calm, disturbed = _Samples(), _Samples()
-    deadline = time.monotonic() + policy.patience
-    seen: list[float] = []
+    reference_times, candidate_times = (_repeats(run, policy.slice_seconds) for run in (reference, candidate))
 
-    def reference_slice() -> float:
-        seconds = reference(reference_times) / reference_times
-        seen.append(seconds)
-        return seconds
+    def take_round() -> _Round:
+        taken = _Round([], [])
+        end = time.perf_counter() + policy.round_seconds
+        while len(taken.candidate) < 3 or time.perf_counter() < end:
+            taken.reference.append(reference(reference_times) / reference_times)
+            taken.candidate.append(candidate(candidate_times) / candidate_times)
+        return taken
 
-    def is_calm(seconds: float) -> bool:
-        return not policy.calibrate or seconds <= floor * (1 + policy.disturbed)
-
-    before = reference_slice()
+    rounds: list[_Round] = []
     stopped_early = False
-    while not _enough(calm, policy):
-        if len(calm.candidate) + len(disturbed.candidate) >= policy.max_slices and time.monotonic() > deadline:
+    deadline = time.monotonic() + policy.patience
+    while True:
+        rounds.append(take_round())
+        stopped_early = best_ratio > 0 and rounds[-1].ratio * policy.give_up_at < best_ratio
+        calm = _calm_rounds(rounds, policy, floor)
+        if stopped_early or _precise(calm, policy):
             break
-        if not is_calm(before) and time.monotonic() < deadline:
-            time.sleep(0.02)  # let the disturbance pass
-            before = reference_slice()
-            floor = min(floor, before)
-            continue
-        taken = candidate(candidate_times) / candidate_times
-        after = reference_slice()
-        floor = min(floor, after)
-        (calm if is_calm(before) and is_calm(after) else disturbed).add(before, taken, after)
-        ratio = (before + after) / 2 / taken
-        if best_ratio and ratio * policy.give_up_at < best_ratio:
-            stopped_early = True
+        if time.monotonic() > deadline and len(rounds) >= policy.min_rounds:
             break
-        before = after
-    is_quiet = len(calm.candidate) >= policy.min_slices or (stopped_early and bool(calm.candidate))
-    used = calm if is_quiet else _Samples(calm.candidate + disturbed.candidate, calm.reference + disturbed.reference)
-    retried = len(disturbed.candidate) if is_quiet else 0
-    return _summary(used, retried, is_quiet, stopped_early), _quantile(seen, 0.1)
+    is_calm = stopped_early or len(calm) >= policy.min_rounds
+    used = calm if is_calm and calm else rounds
+    return _summary(used, len(rounds) - len(used), is_calm, stopped_early)
+
+
+def _calm_rounds(rounds: list[_Round], policy: TimingPolicy, floor: float | None) -> list[_Round]:
+    if not policy.calibrate:
+        return rounds
+    speeds = [taken.reference_speed for taken in rounds]
+    limit = min([*speeds, *([floor] if floor else [])]) * (1 + policy.disturbed)
+    return [taken for taken, speed in zip(rounds, speeds, strict=True) if speed <= limit]
+
+
+def _precise(rounds: list[_Round], policy: TimingPolicy) -> bool:
+    if len(rounds) < policy.min_rounds:
+        return False
+    if len(rounds) >= policy.max_rounds:
+        return True
+    ratios = [taken.ratio for taken in rounds]
+    # Standard error of a median, from the interquartile range.
+    return 0.93 * _relative_iqr(ratios) / len(ratios) ** 0.5 < policy.precision
 
 
 def _repeats(run: Slice, slice_seconds: float) -> int:
     """Dispatches that fill one slice; also warms the kernel up."""
     run(1)
-    once = min(run(1), run(1))
-    times = max(1, round(slice_seconds / max(once, 1e-7)))
-    if times > 1:  # one dispatch alone is mostly overhead when it is short
-        times = max(1, round(times * slice_seconds / max(run(times), 1e-7)))
-    return min(times, 100_000)
+    times = 1
+    while times < 100_000:
+        seconds = min(run(times), run(times))
+        if seconds >= 0.7 * slice_seconds:
+            break
+        times = max(times + 1, min(4 * times, round(times * slice_seconds / max(seconds, 1e-7))))
+    return times
 
 
-def _enough(samples: _Samples, policy: TimingPolicy) -> bool:
-    count = len(samples.candidate)
-    if count < policy.min_slices:
-        return False
-    if count >= policy.max_slices:
-        return True
-    ratios = samples.ratios
-    iqr = _quantile(ratios, 0.75) - _quantile(ratios, 0.25)
-    # Standard error of a median, from the interquartile range.
-    return 0.93 * iqr / statistics.median(ratios) / count**0.5 < policy.spread
-
-
-def _summary(samples: _Samples, retried: int, calm: bool, stopped_early: bool) -> Timing:
-    ratios = samples.ratios
-    ratio = statistics.median(ratios)
-    return Timing(
-        p10=_quantile(samples.candidate, 0.1),
-        p50=statistics.median(samples.candidate),
-        p90=_quantile(samples.candidate, 0.9),
-        reference_p50=statistics.median(samples.reference),
-        ratio=ratio,
-        ratio_iqr=(_quantile(ratios, 0.75) - _quantile(ratios, 0.25)) / ratio,
-        slices=len(ratios),
+def _summary(rounds: list[_Round], retried: int, calm: bool, stopped_early: bool) -> tuple[Timing, float]:
+    candidate = [seconds for taken in rounds for seconds in taken.candidate]
+    reference = [seconds for taken in rounds for seconds in taken.reference]
+    ratios = [taken.ratio for taken in rounds]
+    timing = Timing(
+        p10=_quantile(candidate, 0.1),
+        p50=statistics.median(candidate),
+        p90=_quantile(candidate, 0.9),
+        reference_p50=statistics.median(reference),
+        ratio=statistics.median(ratios),
+        ratio_iqr=_relative_iqr(ratios),
+        rounds=len(rounds),
         retried=retried,
         calm=calm,
         stopped_early=stopped_early,
     )
+    return timing, statistics.median(taken.reference_speed for taken in rounds)
+
+
+def _relative_iqr(values: list[float]) -> float:
+    return (_quantile(values, 0.75) - _quantile(values, 0.25)) / statistics.median(values)
 
 
 def _quantile(values: list[float], share: float) -> float:

@@ -1,6 +1,6 @@
 """The worker process: loads a job's libraries once, then forks one limited child per job.
 
-    parent ── socket ──▶ zygote (libraries loaded, no threads) ── fork ──▶ child (one job, limits) 
+    parent ── socket ──▶ zygote (libraries loaded, no threads) ── fork ──▶ child (one job, limits)
 
 A child starts in milliseconds, and whatever happens to it (a compiler crash, a wild write, a
 hang, kill -9) ends with it. If the parent dies the zygote sees its socket close and takes the
@@ -67,7 +67,6 @@ def serve(parent: Connection, function: Callable[..., Any], scratch: str) -> Non
         parent.send(_run(job, function, parent))
 
 
-
 def _run(job: Job, function: Callable[..., Any], parent: Connection) -> Outcome:
     started = time.monotonic()
     receive_fd, send_fd = os.pipe()
@@ -126,7 +125,12 @@ def _kill_session(child: int) -> None:
 
 
 def _child(
-    job: Job, function: Callable[..., Any], results: Connection, log_fd: int, parent: Connection, directory: str
+    job: Job,
+    function: Callable[..., Any],
+    results: Connection,
+    log_fd: int,
+    parent: Connection,
+    directory: str,
 ) -> None:
     try:
         os.setsid()

@@ -86,7 +86,13 @@ def _describe(op: ir.Operation) -> StructuredOp:
     loops, maps = loops_of(op), indexing_maps(op)
     first_output = len(op.operands) - len(op.results)
     operands = tuple(
-        Operand(shape_of(value.type), dtype_of(value.type), str(maps[index]), _source(value), index >= first_output)
+        Operand(
+            shape_of(value.type),
+            dtype_of(value.type),
+            str(maps[index]),
+            _source(value),
+            index >= first_output,
+        )
         for index, value in enumerate(op.operands)
     )
     return StructuredOp(op.name, "", loops, operands, body_expression(op), _flops(op, loops))

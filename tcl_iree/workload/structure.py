@@ -72,7 +72,9 @@ def body_expression(op: ir.Operation) -> str:
         name = inner.name.rpartition(".")[2]
         if inner.name == "arith.constant":
             return "const"
-        predicate = f"[{ir.IntegerAttr(inner.attributes['predicate']).value}]" if "predicate" in inner.attributes else ""
+        predicate = (
+            f"[{ir.IntegerAttr(inner.attributes['predicate']).value}]" if "predicate" in inner.attributes else ""
+        )
         return f"{name}{predicate}({', '.join(text(operand) for operand in inner.operands)})"
 
     terminator = list(block.operations)[-1].operation

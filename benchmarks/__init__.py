@@ -1,0 +1,1 @@
+"""Every figure the documentation quotes, one command each: `python -m benchmarks.NAME`."""

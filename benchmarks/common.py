@@ -1,0 +1,83 @@
+"""What the benchmarks share: a matmul with many schedules, and how results are kept."""
+
+from __future__ import annotations
+
+import json
+import platform
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from tcl_iree.frontend import extract, load_model
+from tcl_iree.hardware import host_cpu
+from tcl_iree.measure.builder import IREE_VERSION, Library
+from tcl_iree.target import Target
+from tcl_iree.workload import Workload
+
+RESULTS = Path(__file__).parent / "results"
+
+_MATMUL = """func.func @main(%a: tensor<{m}x{k}xf32>, %b: tensor<{k}x{n}xf32>) -> tensor<{m}x{n}xf32> {{
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<{m}x{n}xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<{m}x{n}xf32>) -> tensor<{m}x{n}xf32>
+  %product = linalg.matmul ins(%a, %b : tensor<{m}x{k}xf32>, tensor<{k}x{n}xf32>) outs(%init : tensor<{m}x{n}xf32>) -> tensor<{m}x{n}xf32>
+  return %product : tensor<{m}x{n}xf32>
+}}
+"""
+
+_CONFIG = """module attributes {{ transform.with_named_sequence }} {{
+  transform.named_sequence @match_matmul(%op: !transform.any_op {{transform.readonly}}) -> (!transform.any_op, !transform.any_param) {{
+    transform.match.operation_name %op ["linalg.matmul"] : !transform.any_op
+    %config = transform.param.constant #iree_codegen.compilation_info<
+      lowering_config = #iree_cpu.lowering_config<distribution = [{wm}, {wn}, 0], vector_common_parallel = [{m}, {n}, 0], vector_reduction = [0, 0, {k}]>,
+      translation_info = #iree_codegen.translation_info<pipeline = #iree_cpu.pipeline<DoubleTilingExpert>>> -> !transform.any_param
+    transform.yield %op, %config : !transform.any_op, !transform.any_param
+  }}
+  transform.named_sequence @apply(%op: !transform.any_op {{transform.readonly}}, %config: !transform.any_param {{transform.readonly}}) {{
+    transform.annotate %op "compilation_info" = %config : !transform.any_op, !transform.any_param
+    transform.annotate %op "tcl.applied" : !transform.any_op
+    transform.yield
+  }}
+  transform.named_sequence @__kernel_config(%variant: !transform.any_op {{transform.consumed}}) -> !transform.any_op {{
+    %result = transform.foreach_match in %variant @match_matmul -> @apply : (!transform.any_op) -> !transform.any_op
+    transform.yield %result : !transform.any_op
+  }}
+}}
+"""
+
+
+def matmul_text(m: int, n: int, k: int) -> str:
+    """A model that is one matmul."""
+    return _MATMUL.format(m=m, n=n, k=k)
+
+
+def matmul_workload(m: int, n: int, k: int, target: Target) -> Workload:
+    """The dispatch IREE forms for it."""
+    with tempfile.TemporaryDirectory() as scratch:
+        path = Path(scratch) / "matmul.mlir"
+        path.write_text(matmul_text(m, n, k))
+        (entry,) = extract(load_model(path), target).dispatches
+        return entry.workload
+
+
+def matmul_config(wm: int, wn: int, m: int, n: int, k: int) -> Library:
+    """IREE's double-tiling pipeline with workgroup tile `wm x wn`, register tile `m x n` and reduction step `k`."""
+    return Library(_CONFIG.format(wm=wm, wn=wn, m=m, n=n, k=k))
+
+
+def save(name: str, figures: dict[str, Any]) -> Path:
+    """Keep a result with the machine and versions it was measured on."""
+    RESULTS.mkdir(exist_ok=True)
+    path = RESULTS / f"{name}.json"
+    host = host_cpu()
+    where = {
+        "command": f"python -m benchmarks.{name}",
+        "date": time.strftime("%Y-%m-%d"),
+        "cpu": host.model,
+        "cores": host.cores,
+        "iree": IREE_VERSION,
+        "python": platform.python_version(),
+    }
+    path.write_text(json.dumps({**where, **figures}, indent=2) + "\n")
+    return path

@@ -1,0 +1,53 @@
+"""`tcl-iree bench`: a model under IREE's own flag sets."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import asdict
+from typing import Any
+
+from tcl_iree.cli.common import MODEL_HELP, add_command, add_json, add_target, parse_target, print_json
+from tcl_iree.frontend import load_model
+from tcl_iree.report.bench import bench_tables
+from tcl_iree.report.progress import progress
+from tcl_iree.report.tables import console
+from tcl_iree.workflows.bench import bench, bench_steps
+
+
+def register(commands: Any) -> None:
+    """Add the sub-command."""
+    parser = add_command(
+        commands,
+        "bench",
+        "Time a model under IREE's own flag sets, interleaved, outputs checked, and show where the time goes.",
+        "  tcl-iree bench model.mlir\n"
+        "  tcl-iree bench zoo:resnet-50 --target cpu,threads=1 --scope quick\n"
+        "  tcl-iree bench my_models.py:encoder --scope all --json\n",
+    )
+    parser.add_argument("model", help=MODEL_HELP)
+    add_target(parser)
+    parser.add_argument(
+        "--scope",
+        choices=("quick", "standard", "all"),
+        default="standard",
+        help="quick: each flag alone; standard: opt level x data tiling x im2col; all: every combination",
+    )
+    parser.add_argument("--seconds", type=float, default=20.0, help="time for the interleaved rounds (default 20)")
+    parser.add_argument("--top", type=int, default=10, metavar="N", help="dispatches to list (default 10)")
+    add_json(parser)
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Measure and print."""
+    target = parse_target(arguments)
+    target.require_runnable()
+    with progress(bench_steps(target, arguments.scope) + 1, "importing the model") as step:
+        model = load_model(arguments.model)
+        step("imported", advance=1)
+        report = bench(model, target, arguments.scope, arguments.seconds, step)
+    if arguments.json:
+        print_json(asdict(report))
+        return
+    for made in bench_tables(report, arguments.top):
+        console().print(made)

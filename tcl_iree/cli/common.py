@@ -1,0 +1,80 @@
+"""Arguments that several sub-commands share."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from tcl_iree.target import Target
+
+MODEL_HELP = (
+    "a .mlir, .mlirbc or .onnx file, module:function or file.py:function returning (torch module, inputs), or zoo:NAME"
+)
+
+
+def add_command(commands: Any, name: str, summary: str, examples: str) -> argparse.ArgumentParser:
+    """A sub-command with examples below its options."""
+    return commands.add_parser(
+        name,
+        help=summary,
+        description=summary,
+        epilog=f"examples:\n{examples}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+
+
+def add_target(parser: argparse.ArgumentParser) -> None:
+    """`--target`."""
+    parser.add_argument(
+        "--target",
+        default="cpu",
+        metavar="T",
+        help="cpu (default), cpu:avx512, cpu:avx2, cpu:sse4, cuda:sm_80, vulkan; options after commas: cpu,threads=1",
+    )
+
+
+def add_flags(parser: argparse.ArgumentParser) -> None:
+    """`--iree-flag`, repeatable."""
+    parser.add_argument(
+        "--iree-flag",
+        action="append",
+        default=[],
+        metavar="FLAG",
+        help="a further iree-compile flag, e.g. --iree-flag=--iree-opt-level=O2 (repeatable)",
+    )
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """`--json`."""
+    parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
+
+
+def add_database(parser: argparse.ArgumentParser) -> None:
+    """`--db`."""
+    parser.add_argument(
+        "--db",
+        type=Path,
+        default=default_database(),
+        metavar="FILE",
+        help="database file (default: %(default)s)",
+    )
+
+
+def default_database() -> Path:
+    """`$TCL_IREE_DB`, or a file in the user's data directory."""
+    if override := os.environ.get("TCL_IREE_DB"):
+        return Path(override)
+    return Path(os.environ.get("XDG_DATA_HOME", Path.home() / ".local" / "share")) / "tcl-iree" / "trials.db"
+
+
+def parse_target(arguments: argparse.Namespace) -> Target:
+    """The target given, or a clear error."""
+    return Target.parse(arguments.target)
+
+
+def print_json(value: Any) -> None:
+    """One JSON document on standard output."""
+    print(json.dumps(value, indent=2))

@@ -1,0 +1,105 @@
+"""`tcl-iree measure`: build, verify and time scripts on one dispatch of a model."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from tcl_iree.cli.common import (
+    MODEL_HELP,
+    add_command,
+    add_database,
+    add_flags,
+    add_json,
+    add_target,
+    parse_target,
+    print_json,
+)
+from tcl_iree.database import Database, Schedule
+from tcl_iree.errors import ModelError
+from tcl_iree.frontend import Extraction, extract, load_model
+from tcl_iree.measure.builder import DEFAULT_ENTRY, Builder
+from tcl_iree.measure.runner import Runner
+from tcl_iree.report.progress import progress
+from tcl_iree.report.tables import console, trial_table
+from tcl_iree.workflows.trials import TrialSession
+from tcl_iree.workload import Workload
+
+
+def register(commands: Any) -> None:
+    """Add the sub-command."""
+    parser = add_command(
+        commands,
+        "measure",
+        "Build, verify and time transform scripts on one dispatch, beside IREE's default.",
+        "  tcl-iree measure model.mlir script.mlir\n"
+        "  tcl-iree measure zoo:bert-base a.mlir b.mlir@my_entry --dispatch 1f3c --target cpu,threads=1\n",
+    )
+    parser.add_argument("model", help=MODEL_HELP)
+    parser.add_argument(
+        "script",
+        nargs="*",
+        help=f"transform library files, FILE or FILE@ENTRY (default entry @{DEFAULT_ENTRY})",
+    )
+    parser.add_argument(
+        "--dispatch", default="", metavar="KEY", help="first digits of the dispatch's key (see extract)"
+    )
+    add_target(parser)
+    add_flags(parser)
+    add_database(parser)
+    add_json(parser)
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Measure and print."""
+    target = parse_target(arguments)
+    target.require_runnable()
+    schedules = [_read_script(text) for text in arguments.script]
+    with progress(len(schedules) + 2, "importing the model") as step:
+        extraction = extract(load_model(arguments.model), target, arguments.iree_flag)
+        workload = _choose(extraction, arguments.dispatch)
+        step("measuring IREE's default", advance=1)
+        with (
+            Database(arguments.db) as database,
+            Builder(target, arguments.iree_flag) as builder,
+            Runner(target) as runner,
+        ):
+            session = TrialSession(workload, builder, runner, database)
+            rows = [("IREE default", session.default)]
+            step("building", advance=1)
+            for text, trial in zip(arguments.script, session.measure(schedules), strict=True):
+                rows.append((text, trial))
+                step(f"measured {text}", advance=1)
+    if arguments.json:
+        trials = [asdict(trial) | {"name": name} for name, trial in rows]
+        print_json(
+            {
+                "workload": workload.key,
+                "label": workload.label,
+                "reference": asdict(session.check),
+                "trials": trials,
+            }
+        )
+        return
+    console().print(trial_table(f"{workload.label} on {target} (default {session.check.status} by numpy)", rows))
+
+
+def _read_script(text: str) -> Schedule:
+    name, _, entry = text.partition("@")
+    path = Path(name)
+    if not path.is_file():
+        raise ModelError(f"no script at {path}")
+    return Schedule("script", {}, path.read_text(), entry or DEFAULT_ENTRY)
+
+
+def _choose(extraction: Extraction, prefix: str) -> Workload:
+    extraction.require_tunable()
+    found = [entry.workload for entry in extraction.dispatches if entry.workload.key.startswith(prefix)]
+    if len(found) == 1:
+        return found[0]
+    listed = ", ".join(f"{entry.workload.key[:6]} ({entry.workload.label})" for entry in extraction.dispatches[:8])
+    problem = "no dispatch has" if not found else f"{len(found)} dispatches have"
+    raise ModelError(f"{problem} a key that starts with {prefix!r}; choose one with --dispatch: {listed}")

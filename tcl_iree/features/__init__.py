@@ -1,0 +1,1 @@
+"""From scripts, workloads and targets to numbers."""

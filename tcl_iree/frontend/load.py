@@ -1,0 +1,144 @@
+"""Read a model from wherever users have it and hold it as one MLIR file.
+
+model.mlir, model.mlirbc     as is
+model.onnx                   through iree-import-onnx
+package.module:function      a Python function that returns (torch module, example inputs)
+path/to/file.py:function     the same from a file
+zoo:NAME                     a bundled architecture with random weights, see `zoo.py`
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import importlib.util
+import io
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from tcl_iree.errors import ModelError
+
+_FORMS = "give a .mlir, .mlirbc or .onnx file, module:function, file.py:function or zoo:NAME"
+
+
+@dataclass(frozen=True)
+class Model:
+    """A model as an MLIR file on disk; weights stay in that file and are never copied around.
+
+    Attributes:
+        inputs: example inputs, where the source came with some.
+        scratch: keeps an imported file alive as long as the model.
+    """
+
+    name: str
+    path: Path
+    inputs: tuple[np.ndarray, ...] | None = None
+    scratch: Any = field(default=None, repr=False, compare=False)
+
+
+def load_model(source: Any, inputs: Sequence[Any] | None = None) -> Model:
+    """Load a model from a path, a `module:function`, or a `torch.nn.Module` with example inputs.
+
+    Raises:
+        ModelError: with what is wrong and what would be right.
+    """
+    if not isinstance(source, str | Path):
+        if inputs is None:
+            raise ModelError("a torch module needs example inputs: load_model(module, inputs=(tensor, ...))")
+        return _from_torch(source, tuple(inputs), type(source).__name__)
+    text = str(source)
+    if text.startswith("zoo:"):
+        from tcl_iree.frontend import zoo
+
+        module, example = zoo.build(text.removeprefix("zoo:"))
+        return _from_torch(module, tuple(example), text.removeprefix("zoo:"))
+    path = Path(text)
+    if path.suffix in (".mlir", ".mlirbc", ".onnx"):
+        if not path.is_file():
+            raise ModelError(f"no file at {path}; {_FORMS}")
+        if path.suffix == ".onnx":
+            return _from_onnx(path)
+        _refuse_other_formats(path)
+        return Model(path.stem, path.resolve())
+    if ":" in text:
+        return _from_function(text)
+    problem = f"{path} has a form this project does not read" if path.exists() else f"no model at {text!r}"
+    raise ModelError(f"{problem}; {_FORMS}")
+
+
+def _refuse_other_formats(path: Path) -> None:
+    """One clear line for files that are no MLIR at all; the compiler judges the rest."""
+    head = path.read_bytes()[:65536]
+    if head.startswith(b"ML\xefR"):
+        return
+    if b"\0" in head or not any(word in head for word in (b"module", b"func", b"util.", b"@", b"#")):
+        raise ModelError(f"{path} is not MLIR (neither text nor bytecode); {_FORMS}")
+
+
+def _from_function(text: str) -> Model:
+    module_name, _, function_name = text.rpartition(":")
+    module = _import_file(Path(module_name)) if module_name.endswith(".py") else _import_module(module_name)
+    function = getattr(module, function_name, None)
+    if not callable(function):
+        raise ModelError(f"{module_name} has no function {function_name!r}")
+    made = function()
+    if not (isinstance(made, tuple) and len(made) == 2):
+        raise ModelError(f"{text} must return (torch module, tuple of example inputs)")
+    network, example = made
+    return _from_torch(network, tuple(example), function_name)
+
+
+def _import_file(path: Path) -> ModuleType:
+    if not path.is_file():
+        raise ModelError(f"no file at {path}; {_FORMS}")
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _import_module(name: str) -> ModuleType:
+    sys.path.insert(0, "")
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise ModelError(f"cannot import {name!r}: {error}; {_FORMS}") from None
+    finally:
+        sys.path.remove("")
+
+
+def _from_torch(module: Any, inputs: tuple[Any, ...], name: str) -> Model:
+    from tcl_iree.frontend.torch_import import import_torch
+
+    scratch = tempfile.TemporaryDirectory(prefix="tcl-iree-model-")
+    path = Path(scratch.name) / f"{name}.mlirbc"
+    import_torch(module, inputs, path)
+    arrays = tuple(tensor.detach().cpu().numpy() for tensor in inputs)
+    return Model(name, path, arrays, scratch)
+
+
+def _from_onnx(path: Path) -> Model:
+    try:
+        from iree.compiler.tools.import_onnx import __main__ as importer
+    except ImportError as error:
+        raise ModelError(f"reading ONNX needs `pip install tcl-iree[onnx]` ({error})") from None
+    scratch = tempfile.TemporaryDirectory(prefix="tcl-iree-model-")
+    output = Path(scratch.name) / f"{path.stem}.mlir"
+    heard = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(heard), contextlib.redirect_stdout(heard):
+            code = importer.main(importer.parse_arguments([str(path), "-o", str(output)]))
+    except Exception as error:  # the importer raises whatever onnx and protobuf raise
+        raise ModelError(f"{path} cannot be imported as ONNX: {error}") from None
+    if code or not output.exists():
+        raise ModelError(f"{path} cannot be imported as ONNX: {heard.getvalue().strip()[:300]}")
+    return Model(path.stem, output, None, scratch)

@@ -1,0 +1,57 @@
+"""torch modules to MLIR: iree-turbine first, IREE's own importer where turbine cannot."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from pathlib import Path
+from typing import Any
+
+from tcl_iree.errors import ModelError
+
+_log = logging.getLogger(__name__)
+
+
+def import_torch(module: Any, inputs: tuple[Any, ...], path: Path) -> None:
+    """Export `module` for these example inputs and save it as MLIR bytecode.
+
+    Raises:
+        ModelError: neither importer takes the model.
+    """
+    if getattr(module, "training", False):
+        module.eval()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            _with_turbine(module, inputs, path)
+        except Exception as turbine_error:  # whatever torch.export or turbine trips over
+            _log.warning("iree-turbine cannot export the model (%s); trying IREE's FxImporter", _line(turbine_error))
+            try:
+                _with_fx_importer(module, inputs, path)
+            except Exception as error:
+                raise ModelError(
+                    f"the torch model cannot be exported: turbine says {_line(turbine_error)}; "
+                    f"IREE's FxImporter says {_line(error)}"
+                ) from None
+
+
+def _with_turbine(module: Any, inputs: tuple[Any, ...], path: Path) -> None:
+    import iree.turbine.aot as aot
+
+    aot.export(module, args=inputs).save_mlir(str(path))
+
+
+def _with_fx_importer(module: Any, inputs: tuple[Any, ...], path: Path) -> None:
+    import torch
+    from iree.compiler.extras.fx_importer import FxImporter
+
+    program = torch.export.export(module, inputs).run_decompositions()
+    importer = FxImporter()
+    importer.import_frozen_program(program, func_name="main")
+    with path.open("wb") as file:
+        importer.module.operation.write_bytecode(file)
+
+
+def _line(error: Exception) -> str:
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0][:200]}" if lines else type(error).__name__

@@ -1,0 +1,1 @@
+"""Tables and progress for people; nothing here computes."""

@@ -1,0 +1,46 @@
+"""Progress on standard error: a live bar on a terminal, silence elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Protocol
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+
+
+class Step(Protocol):
+    """Called as work goes on."""
+
+    def __call__(self, text: str, advance: int = 0) -> None:
+        """Say what is going on, and how many steps were finished."""
+
+
+@contextmanager
+def progress(total: int, text: str) -> Iterator[Step]:
+    """A bar over `total` steps."""
+    shown = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+        disable=not Console(stderr=True).is_terminal,
+    )
+    with shown:
+        task = shown.add_task(text, total=total)
+
+        def step(text: str, advance: int = 0) -> None:
+            shown.update(task, description=text, advance=advance)
+
+        yield step

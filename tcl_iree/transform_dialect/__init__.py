@@ -1,0 +1,1 @@
+"""Schedule families, their scripts, and libraries of them."""

@@ -1,0 +1,149 @@
+"""Measure schedules of one workload and record every attempt."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from tcl_iree.database import Database, Schedule, Trial, WorkloadRecord
+from tcl_iree.errors import MeasureError
+from tcl_iree.measure.builder import IREE_VERSION, Builder, Library
+from tcl_iree.measure.inputs import make_buffers, mismatch, to_float
+from tcl_iree.measure.results import Artifact, BuildResult, Failure, RunResult
+from tcl_iree.measure.run_job import DRAWS
+from tcl_iree.measure.runner import Runner
+from tcl_iree.workload import Workload
+from tcl_iree.workload.evaluate import CannotEvaluate, evaluate
+
+DEFAULT = Schedule("default")
+
+
+@dataclass(frozen=True)
+class ReferenceCheck:
+    """Whether IREE's default code was confirmed by numpy.
+
+    Attributes:
+        status: `confirmed`, `wrong`, or `unchecked`.
+    """
+
+    status: str
+    detail: str
+
+
+class TrialSession:
+    """Builds, runs and records schedules of one workload on one target.
+
+    The default is measured first and is the reference of everything after it.
+
+    Raises:
+        MeasureError: IREE's default for this workload cannot be built, run or trusted.
+    """
+
+    def __init__(self, workload: Workload, builder: Builder, runner: Runner, database: Database) -> None:
+        self._workload, self._builder, self._runner, self._database = workload, builder, runner, database
+        self._flags = " ".join(builder.flags)
+        self._best = 0.0
+        built = builder.build_default(workload)
+        if not built.artifact:
+            assert built.failure
+            raise MeasureError(f"IREE's default for {workload.label} does not build: {built.failure.detail}")
+        self._reference: Artifact = built.artifact
+        self.check = check_reference(workload, built.artifact, runner)
+        if self.check.status == "wrong":
+            raise MeasureError(f"IREE's default for {workload.label} is wrong: {self.check.detail}")
+        self.default = self._finish(DEFAULT, built)
+        if self.default.status != "ok":
+            raise MeasureError(f"IREE's default for {workload.label} does not run: {self.default.detail}")
+
+    def measure(self, schedules: Sequence[Schedule]) -> Iterator[Trial]:
+        """Build all schedules (in parallel), then run them one by one; yields each as soon as it is recorded."""
+        libraries = [Library(schedule.script or "", schedule.entry) for schedule in schedules]
+        for schedule, built in zip(schedules, self._builder.build_many(self._workload, libraries), strict=True):
+            yield self._finish(schedule, built)
+
+    def _finish(self, schedule: Schedule, built: BuildResult) -> Trial:
+        known = self._measured_before(built.artifact) if built.artifact else None
+        if known:
+            trial = replace(
+                known,
+                uid=uuid.uuid4().hex,
+                schedule=schedule.sha,
+                build_seconds=built.seconds,
+                run_seconds=0.0,
+                measured=False,
+                created=time.time(),
+            )
+        else:
+            run = None
+            if built.artifact:
+                run = self._runner.measure(self._workload, built.artifact, self._reference, self._best)
+            trial = self._trial(schedule, built, run)
+        self._best = max(self._best, trial.ratio or 0.0)
+        load = self._workload
+        record = WorkloadRecord(load.key, load.label, load.payload, load.flops, load.bytes)
+        self._database.add_trial(record, schedule, trial)
+        return trial
+
+    def _measured_before(self, artifact: Artifact) -> Trial | None:
+        """An earlier trial with the very same code on this target."""
+        found = self._database.trials(
+            workload=self._workload.key,
+            target=self._builder.target.key,
+            iree=IREE_VERSION,
+            artifact=artifact.sha,
+        )
+        return next(
+            (trial for trial in found if trial.status == "ok" and trial.calm and not trial.stopped_early),
+            None,
+        )
+
+    def _trial(self, schedule: Schedule, built: BuildResult, run: RunResult | None) -> Trial:
+        failure: Failure | None = built.failure or (run.failure if run else None)
+        timing = run.timing if run else None
+        target = self._builder.target
+        return Trial(
+            uid=uuid.uuid4().hex,
+            workload=self._workload.key,
+            target=target.key,
+            spec=str(target),
+            iree=IREE_VERSION,
+            flags=self._flags,
+            schedule=schedule.sha,
+            status=failure.kind.value if failure else "ok",
+            detail=failure.detail if failure else "",
+            artifact=built.artifact.sha if built.artifact else None,
+            p10=timing.p10 if timing else None,
+            p50=timing.p50 if timing else None,
+            p90=timing.p90 if timing else None,
+            reference_p50=timing.reference_p50 if timing else None,
+            ratio=timing.ratio if timing else None,
+            ratio_iqr=timing.ratio_iqr if timing else None,
+            calm=timing.calm if timing else None,
+            stopped_early=timing.stopped_early if timing else None,
+            error=run.error if run else None,
+            build_seconds=built.seconds,
+            run_seconds=run.seconds if run else 0.0,
+            measured=timing is not None,
+            created=time.time(),
+        )
+
+
+def check_reference(workload: Workload, reference: Artifact, runner: Runner) -> ReferenceCheck:
+    """Compare IREE's default code with numpy on the first draw of inputs."""
+    buffers = make_buffers(workload, DRAWS[0])
+    exact = [to_float(array, binding.dtype) for array, binding in zip(buffers, workload.bindings, strict=True)]
+    try:
+        expected = evaluate(workload, exact)
+    except CannotEvaluate as reason:
+        return ReferenceCheck("unchecked", str(reason))
+    actual = runner.outputs(workload, reference, DRAWS[0])
+    if isinstance(actual, Failure):
+        return ReferenceCheck("wrong", f"{actual.kind}: {actual.detail}")
+    for index, values in expected.items():
+        dtype = workload.bindings[index].dtype
+        error = mismatch(workload, dtype, values, to_float(actual[index], dtype))
+        if not error <= 1.0:
+            return ReferenceCheck("wrong", f"output {index} is {error:.3g} tolerances from numpy's")
+    return ReferenceCheck("confirmed", "")

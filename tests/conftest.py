@@ -1,0 +1,54 @@
+"""Fixtures shared by all tests. Compilations and measurements are real; processes are shared to save time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tcl_iree.frontend import extract, load_model
+from tcl_iree.measure.builder import Builder
+from tcl_iree.measure.runner import Runner
+from tcl_iree.measure.timing import TimingPolicy
+from tcl_iree.target import Target
+from tcl_iree.workload import Workload
+
+DATA = Path(__file__).parent / "data"
+QUICK = TimingPolicy(round_seconds=0.01, min_rounds=3, max_rounds=3, patience=0.5)
+
+
+@pytest.fixture(scope="session")
+def target() -> Target:
+    return Target.parse("cpu,threads=1")
+
+
+@pytest.fixture(scope="session")
+def data() -> Path:
+    return DATA
+
+
+def workload_of(text: str, tmp_path: Path, target: Target) -> Workload:
+    """The only workload of a model given as MLIR text."""
+    path = tmp_path / "model.mlir"
+    path.write_text(text)
+    (entry,) = extract(load_model(path), target).dispatches
+    return entry.workload
+
+
+@pytest.fixture(scope="session")
+def matmul(target: Target, tmp_path_factory: pytest.TempPathFactory) -> Workload:
+    text = (DATA / "matmul_bias_relu.mlir").read_text()
+    return workload_of(text, tmp_path_factory.mktemp("matmul"), target)
+
+
+@pytest.fixture(scope="session")
+def builder(target: Target) -> Iterator[Builder]:
+    with Builder(target, cache=None) as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
+def runner(target: Target) -> Iterator[Runner]:
+    with Runner(target, QUICK) as made:
+        yield made

@@ -1,0 +1,146 @@
+"""Building with the real compiler: what works, and every way it can fail."""
+
+import os
+import signal
+import threading
+from pathlib import Path
+
+import pytest
+from conftest import DATA
+from processes import children, wait_for
+
+from tcl_iree.measure.builder import Builder, Library
+from tcl_iree.measure.cache import ArtifactCache
+from tcl_iree.measure.results import BuildResult, FailureKind
+from tcl_iree.target import Target
+from tcl_iree.workload import Workload
+
+EMPTY = """module attributes { transform.with_named_sequence } {
+  transform.named_sequence @__kernel_config(%op: !transform.any_op {transform.readonly}) { transform.yield }
+}"""
+
+
+def library(name: str) -> Library:
+    return Library((DATA / f"{name}.mlir").read_text())
+
+
+def test_default_builds_and_is_reproducible(matmul: Workload, target: Target, builder: Builder) -> None:
+    first = builder.build_default(matmul)
+    with Builder(target, cache=None, workers=1) as other:
+        second = other.build_default(matmul)
+    assert first.artifact
+    assert second.artifact
+    assert first.artifact.sha == second.artifact.sha
+
+
+def test_schedule_is_applied_and_changes_the_code(matmul: Workload, builder: Builder) -> None:
+    built = builder.build(matmul, library("tile_matmul"))
+    default = builder.build_default(matmul)
+    assert built.artifact, built.failure
+    assert default.artifact
+    assert built.artifact.sha != default.artifact.sha
+
+
+def test_a_script_without_the_marker_is_proven_by_its_effect(matmul: Workload, builder: Builder) -> None:
+    text = library("tile_matmul").text.replace('transform.annotate %op "tcl.applied" : !transform.any_op', "")
+    assert builder.build(matmul, Library(text)).artifact
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "words"),
+    [
+        ("this is not MLIR", FailureKind.VERIFY_ERROR, "library.mlir:1"),
+        (EMPTY.replace("transform.yield", 'transform.nonsense "x"'), FailureKind.VERIFY_ERROR, "nonsense"),
+        (EMPTY, FailureKind.NO_MATCH, "default"),
+        (
+            library("tile_matmul").text.replace('"linalg.matmul"', '"linalg.conv_2d"'),
+            FailureKind.NO_MATCH,
+            "default",
+        ),
+        (EMPTY.replace("__kernel_config", "other_name"), FailureKind.COMPILE_ERROR, "__kernel_config"),
+        (library("tile_matmul").text.replace("[8, 32, 0]", "[8, 32, 8]"), FailureKind.COMPILE_ERROR, ""),
+        (library("crash_compiler").text, FailureKind.CRASH, "SIGSEGV"),
+    ],
+    ids=["not-mlir", "unknown-op", "empty", "matches-nothing", "no-entry", "bad-config", "compiler-crash"],
+)
+def test_failures_are_told_apart(text: str, kind: FailureKind, words: str, matmul: Workload, builder: Builder) -> None:
+    built = builder.build(matmul, Library(text))
+    assert built.artifact is None
+    assert built.failure
+    assert built.failure.kind == kind, built.failure
+    assert words in built.failure.detail
+    assert builder.build(matmul, library("tile_matmul")).artifact, "the builder goes on after a failure"
+
+
+def test_a_compile_that_never_ends_is_stopped(matmul: Workload, target: Target) -> None:
+    with Builder(target, cache=None, workers=1, timeout=4.0) as builder:
+        built = builder.build(matmul, library("compile_forever"))
+        assert built.failure
+        assert built.failure.kind == FailureKind.COMPILE_TIMEOUT, built.failure
+        assert builder.build(matmul, library("tile_matmul")).artifact
+
+
+def test_a_compile_that_eats_memory_is_stopped(matmul: Workload, target: Target) -> None:
+    with Builder(target, cache=None, workers=1, memory_bytes=900 << 20) as builder:
+        built = builder.build(matmul, library("compile_forever"))
+        assert built.failure
+        assert built.failure.kind == FailureKind.CRASH, built.failure
+
+
+@pytest.mark.parametrize("victim", ["child", "worker"])
+def test_sigkill_while_building_costs_one_trial(victim: str, matmul: Workload, target: Target) -> None:
+    with Builder(target, cache=None, workers=1) as builder:
+        builder.build_default(matmul)
+        worker = builder._all_workers[0].pid
+        assert worker
+        results: list[BuildResult] = []
+        thread = threading.Thread(target=lambda: results.append(builder.build(matmul, library("compile_forever"))))
+        thread.start()
+        assert wait_for(lambda: children(worker))
+        child = children(worker)[0]
+        os.kill(child if victim == "child" else worker, signal.SIGKILL)
+        thread.join()
+        assert results[0].failure
+        assert results[0].failure.kind == FailureKind.CRASH
+        assert wait_for(lambda: not Path(f"/proc/{child}").exists()), "the child outlived its worker"
+        assert builder.build(matmul, library("tile_matmul")).artifact
+
+
+def test_many_builds_keep_their_order(matmul: Workload, builder: Builder) -> None:
+    libraries = [library("tile_matmul"), Library(EMPTY), library("crash_compiler"), library("tile_matmul")]
+    kinds = [built.failure.kind if built.failure else "ok" for built in builder.build_many(matmul, libraries)]
+    assert kinds == ["ok", FailureKind.NO_MATCH, FailureKind.CRASH, "ok"]
+
+
+def test_cache_returns_the_same_artifact(matmul: Workload, target: Target, tmp_path: Path) -> None:
+    for expect_cached in (False, True):
+        with Builder(target, cache=ArtifactCache(tmp_path), workers=1) as builder:
+            built = builder.build(matmul, library("tile_matmul"))
+            assert built.artifact
+            assert built.cached is expect_cached
+    damaged = next((tmp_path / "objects").iterdir())
+    for path in (tmp_path / "objects").iterdir():
+        path.write_bytes(b"damaged")
+    assert damaged.exists()
+    with Builder(target, cache=ArtifactCache(tmp_path), workers=1) as builder:
+        again = builder.build(matmul, library("tile_matmul"))
+        assert again.artifact
+        assert not again.cached
+        assert again.artifact.sha == built.artifact.sha
+
+
+def test_other_platforms_give_other_code(matmul: Workload) -> None:
+    shas = set()
+    for text in ("cpu:avx512,threads=1", "cpu:avx2,threads=1", "cpu:sse4,threads=1"):
+        with Builder(Target.parse(text), cache=None, workers=1) as builder:
+            built = builder.build_default(matmul)
+            assert built.artifact, built.failure
+            shas.add(built.artifact.sha)
+    assert len(shas) == 3
+
+
+def test_cuda_and_vulkan_compile_without_a_device(matmul: Workload) -> None:
+    for text in ("cuda:sm_80", "vulkan"):
+        with Builder(Target.parse(text), cache=None, workers=1) as builder:
+            built = builder.build_default(matmul)
+            assert built.artifact, (text, built.failure)

@@ -1,0 +1,100 @@
+from pathlib import Path
+
+import pytest
+import torch
+
+from tcl_iree.errors import ModelError
+from tcl_iree.frontend import Extraction, extract, load_model
+from tcl_iree.target import Target
+
+EXAMPLE = Path(__file__).parent.parent / "examples" / "small_cnn.py"
+
+
+class TwoEqualLayers(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = torch.nn.Linear(96, 96), torch.nn.Linear(96, 96)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.relu(self.second(torch.relu(self.first(x))))
+
+
+def keys(extraction: Extraction) -> dict[str, int]:
+    return {entry.workload.key: entry.occurrences for entry in extraction.dispatches}
+
+
+def test_two_layers_of_one_shape_share_a_key(target: Target) -> None:
+    extraction = extract(load_model(TwoEqualLayers(), (torch.randn(32, 96),)), target)
+    assert list(keys(extraction).values()) == [2]
+
+
+def test_a_function_in_a_file_is_a_model(target: Target) -> None:
+    extraction = extract(load_model(f"{EXAMPLE}:build"), target)
+    assert len(extraction.dispatches) >= 5
+    extraction.require_tunable()
+
+
+def test_models_turbine_cannot_take_go_through_iree_s_importer(
+    monkeypatch: pytest.MonkeyPatch, target: Target, caplog: pytest.LogCaptureFixture
+) -> None:
+    import iree.turbine.aot as aot
+
+    def broken(*_: object, **__: object) -> None:
+        raise RuntimeError("turbine cannot")
+
+    expected = keys(extract(load_model(TwoEqualLayers(), (torch.randn(32, 96),)), target))
+    monkeypatch.setattr(aot, "export", broken)
+    extraction = extract(load_model(TwoEqualLayers(), (torch.randn(32, 96),)), target)
+    assert "turbine cannot" in caplog.text
+    assert keys(extraction) == expected
+
+
+def test_a_model_no_importer_takes_is_a_clear_error() -> None:
+    class Impossible(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x if float(x.sum()) > 0 else -x
+
+    with pytest.raises(ModelError, match="cannot be exported: turbine says"):
+        load_model(Impossible(), (torch.randn(4),))
+
+
+def test_a_module_without_inputs_is_a_clear_error() -> None:
+    with pytest.raises(ModelError, match="needs example inputs"):
+        load_model(TwoEqualLayers())
+
+
+def test_onnx(tmp_path: Path, target: Target) -> None:
+    onnx = pytest.importorskip("onnx")
+    helper, kind = onnx.helper, onnx.TensorProto.FLOAT
+    graph = helper.make_graph(
+        [helper.make_node("MatMul", ["a", "b"], ["m"]), helper.make_node("Relu", ["m"], ["y"])],
+        "matmul",
+        [
+            helper.make_tensor_value_info("a", kind, [32, 48]),
+            helper.make_tensor_value_info("b", kind, [48, 64]),
+        ],
+        [helper.make_tensor_value_info("y", kind, [32, 64])],
+    )
+    path = tmp_path / "m.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), path)
+    extraction = extract(load_model(path), target)
+    assert [entry.workload.label for entry in extraction.dispatches] == ["matmul 32x64x48 f32 +1"]
+    path.write_bytes(b"not onnx at all")
+    with pytest.raises(ModelError, match="cannot be imported as ONNX"):
+        load_model(path)
+
+
+# Distinct tunable dispatches and dispatches per inference change with the exporter; the bounds do not.
+ZOO = {"bert-base": (6, 60), "gpt2-small": (6, 60), "resnet-50": (28, 50), "mobilenet-v2": (30, 50)}
+
+
+@pytest.mark.parametrize("name", ZOO)
+def test_zoo_models_export_alike_every_time(name: str, target: Target) -> None:
+    distinct, per_inference = ZOO[name]
+    first, second = (extract(load_model(f"zoo:{name}"), target) for _ in range(2))
+    assert keys(first) == keys(second)
+    assert len(keys(first)) >= distinct
+    assert sum(keys(first).values()) >= per_inference
+    assert all(entry.reason for entry in first.untunable)
+    payloads = {entry.workload.key: entry.workload.payload for entry in first.dispatches}
+    assert all(len(payload) < 50_000 for payload in payloads.values()), "weights do not travel with payloads"

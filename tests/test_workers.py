@@ -1,0 +1,60 @@
+"""Worker processes stay light and leave nothing behind."""
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from tcl_iree.measure.worker import _SCRATCH, Worker
+
+
+def loaded_modules() -> list[str]:
+    return sorted(sys.modules)
+
+
+def fail() -> None:
+    raise ValueError("on purpose")
+
+
+def litter() -> str:
+    path = Path(tempfile.mkstemp()[1])
+    return str(path)
+
+
+def test_workers_import_neither_torch_nor_learning() -> None:
+    for module in ("compile_job", "run_job", "model_job"):
+        code = (
+            f"import sys; import tcl_iree.measure.{module}; "
+            "print([name for name in sys.modules if name.split('.')[0] == 'torch' or 'learning' in name])"
+        )
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        assert done.stdout.strip() == "[]", done.stdout
+
+
+def test_an_exception_is_an_outcome_and_the_worker_goes_on() -> None:
+    with Worker("test_workers:fail") as worker:
+        first, second = (worker.run({}, timeout=10, memory_bytes=4 << 30) for _ in range(2))
+    assert first.status == second.status == "raised"
+    assert "on purpose" in first.detail
+
+
+def test_scratch_files_go_with_the_job() -> None:
+    with Worker("test_workers:litter") as worker:
+        outcome = worker.run({}, timeout=10, memory_bytes=4 << 30)
+        assert outcome.status == "done", outcome
+        assert _SCRATCH in outcome.value
+        assert not Path(outcome.value).exists()
+
+
+def test_scratch_of_dead_programs_is_swept() -> None:
+    process = subprocess.Popen(["true"])
+    process.wait()
+    left = Path(tempfile.gettempdir()) / f"{_SCRATCH}{process.pid}-left"
+    left.mkdir()
+    mine = Path(tempfile.mkdtemp(prefix=f"{_SCRATCH}{os.getpid()}-"))
+    with Worker("test_workers:loaded_modules") as worker:
+        worker.run({}, timeout=10, memory_bytes=4 << 30)
+    assert not left.exists()
+    assert mine.exists()
+    mine.rmdir()
