@@ -6,7 +6,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from conftest import DATA
+from conftest import DATA, workload_of
 from processes import children, wait_for
 
 from tcl_iree.measure.builder import Builder, Library
@@ -72,17 +72,26 @@ def test_failures_are_told_apart(text: str, kind: FailureKind, words: str, matmu
     assert builder.build(matmul, library("tile_matmul")).artifact, "the builder goes on after a failure"
 
 
-def test_a_compile_that_never_ends_is_stopped(matmul: Workload, target: Target) -> None:
+@pytest.fixture(scope="module")
+def large(target: Target, tmp_path_factory: pytest.TempPathFactory) -> Workload:
+    """Too large to be one vector: `compile_forever` takes hours and tens of gigabytes on it."""
+    text = (
+        (DATA / "matmul_bias_relu.mlir").read_text().replace("96", "768").replace("128", "768").replace("64x", "768x")
+    )
+    return workload_of(text, tmp_path_factory.mktemp("large"), target)
+
+
+def test_a_compile_that_never_ends_is_stopped(large: Workload, target: Target) -> None:
     with Builder(target, cache=None, workers=1, timeout=4.0) as builder:
-        built = builder.build(matmul, library("compile_forever"))
+        built = builder.build(large, library("compile_forever"))
         assert built.failure
         assert built.failure.kind == FailureKind.COMPILE_TIMEOUT, built.failure
-        assert builder.build(matmul, library("tile_matmul")).artifact
+        assert builder.build(large, library("tile_matmul")).artifact
 
 
-def test_a_compile_that_eats_memory_is_stopped(matmul: Workload, target: Target) -> None:
-    with Builder(target, cache=None, workers=1, memory_bytes=900 << 20) as builder:
-        built = builder.build(matmul, library("compile_forever"))
+def test_a_compile_that_eats_memory_is_stopped(large: Workload, target: Target) -> None:
+    with Builder(target, cache=None, workers=1, memory_bytes=800 << 20, timeout=120) as builder:
+        built = builder.build(large, library("compile_forever"))
         assert built.failure
         assert built.failure.kind == FailureKind.CRASH, built.failure
 

@@ -42,11 +42,14 @@ def test_models_turbine_cannot_take_go_through_iree_s_importer(
     def broken(*_: object, **__: object) -> None:
         raise RuntimeError("turbine cannot")
 
-    expected = keys(extract(load_model(TwoEqualLayers(), (torch.randn(32, 96),)), target))
+    expected = extract(load_model(TwoEqualLayers(), (torch.randn(32, 96),)), target)
     monkeypatch.setattr(aot, "export", broken)
     extraction = extract(load_model(TwoEqualLayers(), (torch.randn(32, 96),)), target)
     assert "turbine cannot" in caplog.text
-    assert keys(extraction) == expected
+    # The importers may order the operands of an addition differently, so keys may differ.
+    assert [(entry.workload.label, entry.occurrences) for entry in extraction.dispatches] == [
+        (entry.workload.label, entry.occurrences) for entry in expected.dispatches
+    ]
 
 
 def test_a_model_no_importer_takes_is_a_clear_error() -> None:

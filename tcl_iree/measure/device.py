@@ -30,7 +30,30 @@ class Buffers:
 
     def read(self, index: int) -> np.ndarray:
         """A copy of one buffer."""
-        return np.array(self._arrays[index].to_host())
+        return read_array(self._device, self._arrays[index])
+
+
+def read_array(device: runtime.HalDevice, array: runtime.DeviceArray) -> np.ndarray:
+    """Copy a device array to the host."""
+    try:
+        return np.array(array.to_host())
+    except ValueError:
+        # Vulkan wants page-aligned host memory, which the binding does not give it: go through a staging buffer.
+        source = array._buffer_view.get_buffer()
+        staging = device.allocator.allocate_buffer(
+            memory_type=int(runtime.MemoryType.HOST_LOCAL | runtime.MemoryType.DEVICE_VISIBLE),
+            allowed_usage=int(runtime.BufferUsage.TRANSFER_TARGET | runtime.BufferUsage.MAPPING_SCOPED),
+            allocation_size=source.byte_length(),
+        )
+        done = device.create_semaphore(0)
+        device.queue_copy(
+            source,
+            staging,
+            wait_semaphores=runtime.HalFence.create_at(done, 0),
+            signal_semaphores=runtime.HalFence.create_at(done, 1),
+        )
+        runtime.HalFence.create_at(done, 1).wait()
+        return np.array(staging.map().asarray(array.shape, array.dtype))
 
 
 class Kernel:

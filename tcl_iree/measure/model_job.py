@@ -10,7 +10,7 @@ from typing import Any
 import iree.runtime as runtime
 import numpy as np
 
-from tcl_iree.measure.device import open_device
+from tcl_iree.measure.device import open_device, read_array
 
 _TENSOR = re.compile(r"(?:tensor|%\w+: tensor)<([^>]*)>")
 _NUMPY = {
@@ -54,7 +54,7 @@ def outputs_of(path: str, device: str, flags: list[str], draws: list[list[np.nda
     results = []
     for draw in draws:
         arrays = [runtime.asdevicearray(opened, array) for array in draw]
-        results.append([np.array(output.to_host()) for output in model(arrays)])
+        results.append([read_array(opened, output) for output in model(arrays)])
     return results
 
 

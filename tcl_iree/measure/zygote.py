@@ -70,12 +70,12 @@ def serve(parent: Connection, function: Callable[..., Any], scratch: str) -> Non
 def _run(job: Job, function: Callable[..., Any], parent: Connection) -> Outcome:
     started = time.monotonic()
     receive_fd, send_fd = os.pipe()
-    directory = tempfile.mkdtemp()
+    directory, zygote = tempfile.mkdtemp(), os.getpid()
     with tempfile.TemporaryFile() as log:
         child = os.fork()
         if child == 0:
             os.close(receive_fd)
-            _child(job, function, Connection(send_fd, readable=False), log.fileno(), parent, directory)
+            _child(job, function, Connection(send_fd, readable=False), log.fileno(), parent, directory, zygote)
         os.close(send_fd)
         with Connection(receive_fd, writable=False) as results:
             status, value = _await(results, parent, job.timeout)
@@ -131,12 +131,15 @@ def _child(
     log_fd: int,
     parent: Connection,
     directory: str,
+    zygote: int,
 ) -> None:
     try:
         os.setsid()
         os.chdir(directory)
         os.environ["TMPDIR"] = tempfile.tempdir = directory
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != zygote:  # it died before the line above
+            os._exit(1)
         parent.close()
         os.dup2(log_fd, 1)
         os.dup2(log_fd, 2)

@@ -12,6 +12,7 @@ from tcl_iree.workload.model import Binding, Loop, Operand, StructuredOp, Worklo
 from tcl_iree.workload.payload import SUBSPAN, access_of, walk
 from tcl_iree.workload.structure import (
     ATTENTION,
+    SOFTMAX,
     body_expression,
     dtype_of,
     indexing_maps,
@@ -101,14 +102,14 @@ def _describe(op: ir.Operation) -> StructuredOp:
 def _flops(op: ir.Operation, loops: tuple[Loop, ...]) -> int:
     sizes = [loop.size for loop in loops]
     if op.name == ATTENTION:
-        # Two contractions over (batch, m, n, k1, k2), and about five operations per score for the softmax.
-        shapes = [shape_of(value.type) for value in op.operands]
-        scores = prod(shapes[0]) // shapes[0][-1] * (prod(shapes[1]) // (prod(shapes[1][:-2]) * shapes[1][-1]))
-        points = prod(sizes)
-        depth_k, depth_n = sizes[-2], sizes[-3]
-        return 2 * (points // depth_n) + 2 * (points // depth_k) + 5 * min(scores, points // (depth_n * depth_k))
+        # Scores (all loops but n), their softmax at about five operations each, and the weighted sum (all but k1).
+        # IREE's order of loops ends with n, k1, k2.
+        points, n, k1 = prod(sizes), sizes[-3], sizes[-2]
+        return 2 * points // n + 5 * points // (n * k1) + 2 * points // k1
     if op.name == "linalg.fill":
         return 0
+    if op.name == SOFTMAX:
+        return 5 * prod(sizes)  # maximum, difference, exponential, sum, quotient
     arithmetic = [
         inner
         for inner in walk(op)

@@ -18,7 +18,7 @@ from iree.compiler import ir
 from tcl_iree.workload.analysis import dispatch_ops, parse_payload
 from tcl_iree.workload.model import Workload
 from tcl_iree.workload.payload import SUBSPAN
-from tcl_iree.workload.structure import ATTENTION, indexing_maps, is_structured, loops_of
+from tcl_iree.workload.structure import ATTENTION, SOFTMAX, indexing_maps, is_structured, loops_of
 
 MAX_WORK = 6e9
 """Elementary operations beyond which `evaluate` refuses: numpy would take minutes."""
@@ -80,6 +80,9 @@ class _Interpreter:
             results = [target]
         elif name == ATTENTION:
             results = [self._attention(op)]
+        elif name == SOFTMAX:
+            axis = int(ir.IntegerAttr(op.attributes["dimension"]).value)
+            results = [_softmax(self._values[op.operands[0]], (axis,))]
         elif is_structured(op):
             results = self._structured(op)
         elif name in _SCALAR:
@@ -109,9 +112,7 @@ class _Interpreter:
             is_boolean = str(ir.RankedTensorType(op.operands[4].type).element_type) == "i1"
             scores = np.where(mask[expand] != 0, scores, -np.inf) if is_boolean else scores + mask[expand]
         axis = tuple(index for index, letter in enumerate(scores_dims) if letter not in out)
-        weights = np.exp(scores - scores.max(axis=axis, keepdims=True))
-        weights /= weights.sum(axis=axis, keepdims=True)
-        return np.einsum(f"{scores_dims},{v}->{out}", weights, value, optimize=True)
+        return np.einsum(f"{scores_dims},{v}->{out}", _softmax(scores, axis), value, optimize=True)
 
     def _structured(self, op: ir.Operation) -> list[np.ndarray]:
         values = [self._values[operand] for operand in op.operands]
@@ -173,6 +174,11 @@ class _Interpreter:
                 raise CannotEvaluate(f"{inner.name} has no numpy counterpart here")
             local[inner.results[0]] = result
         raise CannotEvaluate("a body without a yield")
+
+
+def _softmax(scores: np.ndarray, axis: tuple[int, ...]) -> np.ndarray:
+    weights = np.exp(scores - scores.max(axis=axis, keepdims=True))
+    return weights / weights.sum(axis=axis, keepdims=True)
 
 
 def _einsum(op: ir.Operation) -> str | None:

@@ -9,15 +9,19 @@ from tcl_iree.errors import WorkloadError
 from tcl_iree.workload.model import DTYPE_BYTES, Loop
 
 ATTENTION = "iree_linalg_ext.attention"
+SOFTMAX = "linalg.softmax"
 
 
 def is_structured(op: ir.Operation) -> bool:
     """Whether the op has loops described by indexing maps."""
-    return op.name == ATTENTION or (op.name.startswith("linalg.") and bool(op.regions))
+    return op.name in (ATTENTION, SOFTMAX) or (op.name.startswith("linalg.") and bool(op.regions))
 
 
 def indexing_maps(op: ir.Operation) -> list[ir.AffineMap]:
     """One map per operand of a structured op."""
+    if op.name == SOFTMAX:
+        rank = ir.RankedTensorType(op.results[0].type).rank
+        return [ir.AffineMap.get_identity(rank)] * 2
     if "indexing_maps" in op.attributes:
         attribute = op.attributes["indexing_maps"]
     else:
@@ -44,6 +48,9 @@ def loops_of(op: ir.Operation) -> tuple[Loop, ...]:
 
 
 def _iterator_kinds(op: ir.Operation, maps: list[ir.AffineMap], rank: int) -> list[str]:
+    if op.name == SOFTMAX:
+        reduced = int(ir.IntegerAttr(op.attributes["dimension"]).value)
+        return ["reduction" if dim == reduced else "parallel" for dim in range(rank)]
     if "iterator_types" in op.attributes:
         return [str(kind).split("<")[1].rstrip(">") for kind in ir.ArrayAttr(op.attributes["iterator_types"])]
     outputs = maps[-len(op.results) :]
