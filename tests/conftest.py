@@ -15,7 +15,7 @@ from tcl_iree.target import Target
 from tcl_iree.workload import Workload
 
 DATA = Path(__file__).parent / "data"
-QUICK = TimingPolicy(round_seconds=0.01, min_rounds=3, max_rounds=3, patience=0.5)
+QUICK = TimingPolicy(slice_seconds=(0.001,), round_seconds=0.01, min_rounds=3, max_rounds=3, patience=0.5)
 
 
 @pytest.fixture(scope="session")

@@ -74,7 +74,7 @@ def test_failures_are_told_apart(text: str, kind: FailureKind, words: str, matmu
 
 @pytest.fixture(scope="module")
 def large(target: Target, tmp_path_factory: pytest.TempPathFactory) -> Workload:
-    """Too large to be one vector: `compile_forever` takes hours and tens of gigabytes on it."""
+    """Too large to be one vector: `compile_forever` does not end on it."""
     text = (
         (DATA / "matmul_bias_relu.mlir").read_text().replace("96", "768").replace("128", "768").replace("64x", "768x")
     )
@@ -87,13 +87,6 @@ def test_a_compile_that_never_ends_is_stopped(large: Workload, target: Target) -
         assert built.failure
         assert built.failure.kind == FailureKind.COMPILE_TIMEOUT, built.failure
         assert builder.build(large, library("tile_matmul")).artifact
-
-
-def test_a_compile_that_eats_memory_is_stopped(large: Workload, target: Target) -> None:
-    with Builder(target, cache=None, workers=1, memory_bytes=800 << 20, timeout=120) as builder:
-        built = builder.build(large, library("compile_forever"))
-        assert built.failure
-        assert built.failure.kind == FailureKind.CRASH, built.failure
 
 
 @pytest.mark.parametrize("victim", ["child", "worker"])

@@ -22,7 +22,7 @@ def trial(uid: str, **changes: object) -> Trial:
     values: dict[str, object] = {
         "uid": uid, "workload": WORKLOAD.key, "target": "cpu-avx2-t1-abc", "spec": "cpu:avx2,threads=1",
         "iree": "3.13.0", "flags": "", "schedule": SCHEDULE.sha, "status": "ok", "detail": "", "artifact": "a" * 64,
-        "p10": 1e-3, "p50": 1.1e-3, "p90": 1.5e-3, "reference_p50": 2e-3, "ratio": 1.8, "ratio_iqr": 0.01,
+        "p10": 1e-3, "p50": 1.1e-3, "p90": 1.5e-3, "reference_p50": 2e-3, "ratio": 1.8, "ratio_error": 0.01,
         "calm": True, "stopped_early": False, "error": 0.2, "build_seconds": 0.3, "run_seconds": 0.9,
         "measured": True, "created": 1.0,
     }  # fmt: skip
@@ -38,7 +38,7 @@ def failed(uid: str) -> Trial:
             "p90",
             "reference_p50",
             "ratio",
-            "ratio_iqr",
+            "ratio_error",
             "calm",
             "stopped_early",
             "error",

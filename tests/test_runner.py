@@ -196,7 +196,7 @@ class FakeMachine:
 
 
 def test_disturbed_rounds_are_taken_again() -> None:
-    policy = TimingPolicy(slice_seconds=0.001, round_seconds=0.0, min_rounds=8, max_rounds=8, patience=60)
+    policy = TimingPolicy(slice_seconds=(0.001,), round_seconds=0.0, min_rounds=8, max_rounds=8, patience=60)
     disturbed = {range(12, 40): 2.0}  # a neighbour slows both kernels down
     reference, candidate = FakeMachine(0.002, disturbed), FakeMachine(0.001, {range(12, 40): 3.0})
     timing, floor = time_kernel(reference, candidate, policy)
@@ -208,7 +208,7 @@ def test_disturbed_rounds_are_taken_again() -> None:
 
 
 def test_a_floor_from_before_shows_that_the_whole_window_is_disturbed() -> None:
-    policy = TimingPolicy(slice_seconds=0.001, round_seconds=0.0, min_rounds=4, max_rounds=4, patience=0.05)
+    policy = TimingPolicy(slice_seconds=(0.001,), round_seconds=0.0, min_rounds=4, max_rounds=4, patience=0.05)
     reference, candidate = FakeMachine(0.004, {}), FakeMachine(0.002, {})
     timing, _ = time_kernel(reference, candidate, policy, floor=0.002)
     assert not timing.calm

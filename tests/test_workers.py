@@ -17,6 +17,10 @@ def fail() -> None:
     raise ValueError("on purpose")
 
 
+def hoard() -> int:
+    return len(b"x" * (8 << 30))
+
+
 def litter() -> str:
     path = Path(tempfile.mkstemp()[1])
     return str(path)
@@ -37,6 +41,13 @@ def test_an_exception_is_an_outcome_and_the_worker_goes_on() -> None:
         first, second = (worker.run({}, timeout=10, memory_bytes=4 << 30) for _ in range(2))
     assert first.status == second.status == "raised"
     assert "on purpose" in first.detail
+
+
+def test_a_job_that_eats_memory_is_stopped() -> None:
+    with Worker("test_workers:hoard") as worker:
+        outcome = worker.run({}, timeout=60, memory_bytes=2 << 30)
+    assert outcome.status == "died"
+    assert "memory limit" in outcome.detail
 
 
 def test_scratch_files_go_with_the_job() -> None:

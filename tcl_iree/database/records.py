@@ -77,7 +77,7 @@ class Trial:
     p90: float | None
     reference_p50: float | None
     ratio: float | None
-    ratio_iqr: float | None
+    ratio_error: float | None
     calm: bool | None
     stopped_early: bool | None
     error: float | None

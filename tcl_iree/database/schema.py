@@ -22,7 +22,7 @@ _MIGRATIONS: tuple[str, ...] = (
       uid TEXT PRIMARY KEY, workload TEXT NOT NULL REFERENCES workloads(key), target TEXT NOT NULL, spec TEXT NOT NULL,
       iree TEXT NOT NULL, flags TEXT NOT NULL, schedule TEXT NOT NULL REFERENCES schedules(sha),
       status TEXT NOT NULL, detail TEXT NOT NULL, artifact TEXT,
-      p10 REAL, p50 REAL, p90 REAL, reference_p50 REAL, ratio REAL, ratio_iqr REAL, calm INTEGER,
+      p10 REAL, p50 REAL, p90 REAL, reference_p50 REAL, ratio REAL, ratio_error REAL, calm INTEGER,
       stopped_early INTEGER, error REAL, build_seconds REAL NOT NULL, run_seconds REAL NOT NULL, created REAL NOT NULL
     ) WITHOUT ROWID;
     CREATE INDEX trials_by_group ON trials (workload, target, iree, flags, schedule);

@@ -59,8 +59,8 @@ class Timing:
     Attributes:
         p10, p50, p90: quantiles of the candidate over the rounds used.
         reference_p50: median of the reference over the same rounds.
-        ratio: median over rounds of reference / candidate; above 1 the candidate is faster.
-        ratio_iqr: interquartile range of that ratio over rounds, relative to it.
+        ratio: reference / candidate over the faster half of the slices; above 1 the candidate is faster.
+        ratio_error: standard error of that ratio, relative to it; None after too few rounds.
         rounds: rounds used. retried: rounds thrown away because the machine was disturbed.
         calm: False if the machine never calmed down and disturbed rounds had to be used.
         stopped_early: True if it was so much slower than the best that it was not timed in full.
@@ -71,7 +71,7 @@ class Timing:
     p90: float
     reference_p50: float
     ratio: float
-    ratio_iqr: float
+    ratio_error: float | None
     rounds: int
     retried: int
     calm: bool

@@ -1,28 +1,29 @@
 """Time a kernel on a machine that others disturb.
 
 Short slices of the reference and of the candidate alternate, R C R C ..., in rounds of some tens of
-milliseconds. A round counts only if the reference ran at its calm speed in it; otherwise it is thrown
+milliseconds. A round counts only if the reference ran near its calm speed in it; otherwise it is thrown
 away and taken again. What is reported is the candidate's quantiles over the calm rounds, and its ratio
 to the reference of the same rounds, which cancels whatever slowed both.
 
-Why short slices: with two threads on two cores a stall of either one stalls the dispatch, and such stalls
-last milliseconds. A long slice always catches some; of many short ones, most are clean and the median is too.
+Disturbance only ever adds time, so the ratio is taken over the faster half of the slices. Slices come in
+two lengths: one dispatch or a few (late wake-ups of a thread weigh more), and several times that (they weigh
+less); both are alike for reference and candidate, and averaging them is steadier than either.
 """
 
 from __future__ import annotations
 
+import math
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tcl_iree.measure.results import Timing
 
-# Disturbance only ever adds time, so what is typical of a kernel lies below the median of its slices.
-_TYPICAL = 0.3
-
 Slice = Callable[[int], float]
 """Runs a kernel so many times and returns the seconds."""
+
+_GROUPS = 4
 
 
 @dataclass(frozen=True)
@@ -30,8 +31,8 @@ class TimingPolicy:
     """How much time to spend on one candidate.
 
     Attributes:
-        slice_seconds: aimed length of one slice; a kernel runs at least once in it.
-        round_seconds: aimed length of one round; it holds at least three slices of each kernel.
+        slice_seconds: aimed lengths of slices; a kernel runs at least once in each.
+        round_seconds: aimed length of one round; it holds at least two slices of each kernel and length.
         min_rounds, max_rounds: calm rounds to take.
         precision: stop between the two once the standard error of the ratio is below this.
         disturbed: a round whose reference is this much slower than its calm speed is disturbed.
@@ -40,12 +41,12 @@ class TimingPolicy:
         calibrate: False keeps every round (to show what calibration brings).
     """
 
-    slice_seconds: float = 0.001
+    slice_seconds: tuple[float, ...] = (0.001, 0.005)
     round_seconds: float = 0.03
-    min_rounds: int = 10
-    max_rounds: int = 40
-    precision: float = 0.005
-    disturbed: float = 0.15
+    min_rounds: int = 8
+    max_rounds: int = 80
+    precision: float = 0.004
+    disturbed: float = 0.4
     patience: float = 5.0
     give_up_at: float = 4.0
     calibrate: bool = True
@@ -53,18 +54,14 @@ class TimingPolicy:
 
 @dataclass(frozen=True)
 class _Round:
-    """Seconds per dispatch of the slices of one round."""
+    """Seconds per dispatch of the slices of one round, one list for each slice length."""
 
-    reference: list[float]
-    candidate: list[float]
+    reference: list[list[float]]
+    candidate: list[list[float]]
 
     @property
     def reference_speed(self) -> float:
-        return _quantile(self.reference, _TYPICAL)
-
-    @property
-    def ratio(self) -> float:
-        return self.reference_speed / _quantile(self.candidate, _TYPICAL)
+        return _quantile(self.reference[0], 0.3)
 
 
 def time_kernel(
@@ -83,26 +80,26 @@ def time_kernel(
     Returns:
         The timing, and the reference's seconds per dispatch over the rounds used.
     """
-    reference_times, candidate_times = (_repeats(run, policy.slice_seconds) for run in (reference, candidate))
+    lengths = _slice_lengths(reference, candidate, policy)
 
     def take_round() -> _Round:
-        taken = _Round([], [])
+        taken = _Round([[] for _ in lengths], [[] for _ in lengths])
         end = time.perf_counter() + policy.round_seconds
-        while len(taken.candidate) < 3 or time.perf_counter() < end:
-            taken.reference.append(reference(reference_times) / reference_times)
-            taken.candidate.append(candidate(candidate_times) / candidate_times)
+        while len(taken.candidate[0]) < 2 or time.perf_counter() < end:
+            for index, (reference_times, candidate_times) in enumerate(lengths):
+                taken.reference[index].append(reference(reference_times) / reference_times)
+                taken.candidate[index].append(candidate(candidate_times) / candidate_times)
         return taken
 
     rounds: list[_Round] = []
-    stopped_early = False
     deadline = time.monotonic() + policy.patience
     while True:
         rounds.append(take_round())
-        stopped_early = best_ratio > 0 and rounds[-1].ratio * policy.give_up_at < best_ratio
         calm = _calm_rounds(rounds, policy, floor)
+        stopped_early = best_ratio > 0 and math.exp(_log_ratio(rounds[-1:])) * policy.give_up_at < best_ratio
         if stopped_early or _precise(calm, policy):
             break
-        if time.monotonic() > deadline and len(rounds) >= policy.min_rounds:
+        if time.monotonic() > deadline and len(rounds) >= 3:
             break
     is_calm = stopped_early or len(calm) >= policy.min_rounds
     used = calm if is_calm and calm else rounds
@@ -120,11 +117,35 @@ def _calm_rounds(rounds: list[_Round], policy: TimingPolicy, floor: float | None
 def _precise(rounds: list[_Round], policy: TimingPolicy) -> bool:
     if len(rounds) < policy.min_rounds:
         return False
-    if len(rounds) >= policy.max_rounds:
-        return True
-    ratios = [taken.ratio for taken in rounds]
-    # Standard error of a median, from the interquartile range.
-    return 0.93 * _relative_iqr(ratios) / len(ratios) ** 0.5 < policy.precision
+    return len(rounds) >= policy.max_rounds or _standard_error(rounds) < policy.precision
+
+
+def _log_ratio(rounds: Sequence[_Round]) -> float:
+    """Logarithm of reference / candidate: over the faster half of the slices, the mean over slice lengths."""
+    found = []
+    for index in range(len(rounds[0].reference)):
+        reference = [seconds for taken in rounds for seconds in taken.reference[index]]
+        candidate = [seconds for taken in rounds for seconds in taken.candidate[index]]
+        found.append(_fast_half(reference) - _fast_half(candidate))
+    return statistics.fmean(found)
+
+
+def _fast_half(slices: list[float]) -> float:
+    kept = sorted(slices)[: max(1, len(slices) // 2)]
+    return statistics.fmean(math.log(seconds) for seconds in kept)
+
+
+def _standard_error(rounds: Sequence[_Round]) -> float:
+    """Standard error of the log ratio, from groups of rounds that are spread over the whole measurement."""
+    if len(rounds) < 2 * _GROUPS:
+        return math.inf
+    return statistics.stdev(_log_ratio(rounds[first::_GROUPS]) for first in range(_GROUPS)) / math.sqrt(_GROUPS)
+
+
+def _slice_lengths(reference: Slice, candidate: Slice, policy: TimingPolicy) -> list[tuple[int, int]]:
+    """Dispatches per slice of the reference and of the candidate, for each distinct slice length."""
+    found = [(_repeats(reference, seconds), _repeats(candidate, seconds)) for seconds in policy.slice_seconds]
+    return list(dict.fromkeys(found))
 
 
 def _repeats(run: Slice, slice_seconds: float) -> int:
@@ -140,26 +161,22 @@ def _repeats(run: Slice, slice_seconds: float) -> int:
 
 
 def _summary(rounds: list[_Round], retried: int, calm: bool, stopped_early: bool) -> tuple[Timing, float]:
-    candidate = [seconds for taken in rounds for seconds in taken.candidate]
-    reference = [seconds for taken in rounds for seconds in taken.reference]
-    ratios = [taken.ratio for taken in rounds]
+    candidate = [seconds for taken in rounds for slices in taken.candidate for seconds in slices]
+    reference = [seconds for taken in rounds for slices in taken.reference for seconds in slices]
+    error = _standard_error(rounds)
     timing = Timing(
         p10=_quantile(candidate, 0.1),
         p50=statistics.median(candidate),
         p90=_quantile(candidate, 0.9),
         reference_p50=statistics.median(reference),
-        ratio=statistics.median(ratios),
-        ratio_iqr=_relative_iqr(ratios),
+        ratio=math.exp(_log_ratio(rounds)),
+        ratio_error=error if math.isfinite(error) else None,
         rounds=len(rounds),
         retried=retried,
         calm=calm,
         stopped_early=stopped_early,
     )
     return timing, statistics.median(taken.reference_speed for taken in rounds)
-
-
-def _relative_iqr(values: list[float]) -> float:
-    return (_quantile(values, 0.75) - _quantile(values, 0.25)) / statistics.median(values)
 
 
 def _quantile(values: list[float], share: float) -> float:

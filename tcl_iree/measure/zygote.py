@@ -29,6 +29,7 @@ from typing import Any
 
 _PR_SET_PDEATHSIG = 1
 _STDERR_TAIL = 4000
+_OUT_OF_MEMORY = 112
 
 
 @dataclass(frozen=True)
@@ -113,6 +114,8 @@ def _ending(status: str, code: int, job: Job) -> str:
         return f"stopped after {job.timeout:g} s"
     if os.WIFSIGNALED(code):
         return f"killed by {signal.Signals(os.WTERMSIG(code)).name}"
+    if os.WEXITSTATUS(code) == _OUT_OF_MEMORY:
+        return f"reached its memory limit of {job.memory_bytes / (1 << 30):.1f} GiB"
     return f"exited with {os.WEXITSTATUS(code)}"
 
 
@@ -149,7 +152,7 @@ def _child(
         try:
             message = ("done", function(**job.arguments))
         except MemoryError:
-            os._exit(12)
+            os._exit(_OUT_OF_MEMORY)
         except Exception:
             message = ("raised", traceback.format_exc())
         results.send(message)

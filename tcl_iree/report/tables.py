@@ -70,13 +70,13 @@ def trial_table(title: str, rows: Sequence[tuple[str, Trial]]) -> Table:
             trial.status if trial.status == "ok" else f"{trial.status}: {_first_line(trial.detail)}",
             seconds(trial.p50),
             f"{trial.ratio:.2f}x" if trial.ratio else "-",
-            f"{100 * trial.ratio_iqr:.1f} %" if trial.ratio_iqr is not None else "-",
+            f"{100 * trial.ratio_error:.1f} %" if trial.ratio_error is not None else "-",
             seconds(trial.build_seconds),
             seconds(trial.run_seconds),
         ]
         for name, trial in rows
     ]
-    names = ["schedule", "outcome", "median", "vs default", "spread", "build", "run"]
+    names = ["schedule", "outcome", "median", "vs default", "± s.e.", "build", "run"]
     return table(title, names, lines, numeric=(2, 3, 4, 5, 6))
 
 

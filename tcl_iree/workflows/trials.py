@@ -119,7 +119,7 @@ class TrialSession:
             p90=timing.p90 if timing else None,
             reference_p50=timing.reference_p50 if timing else None,
             ratio=timing.ratio if timing else None,
-            ratio_iqr=timing.ratio_iqr if timing else None,
+            ratio_error=timing.ratio_error if timing else None,
             calm=timing.calm if timing else None,
             stopped_early=timing.stopped_early if timing else None,
             error=run.error if run else None,
