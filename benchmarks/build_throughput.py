@@ -24,7 +24,7 @@ from tcl_iree.measure.harness import harness_module
 from tcl_iree.report.progress import progress
 from tcl_iree.report.tables import console, table
 from tcl_iree.target import Target
-from tcl_iree.workload import Workload
+from tcl_iree.workload.model import Workload
 
 
 def main() -> None:

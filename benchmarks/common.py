@@ -13,7 +13,7 @@ from tcl_iree.frontend import extract, load_model
 from tcl_iree.hardware import host_cpu
 from tcl_iree.measure.builder import IREE_VERSION, Library
 from tcl_iree.target import Target
-from tcl_iree.workload import Workload
+from tcl_iree.workload.model import Workload
 
 RESULTS = Path(__file__).parent / "results"
 

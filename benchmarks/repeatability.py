@@ -29,14 +29,15 @@ from tcl_iree.measure.timing import TimingPolicy
 from tcl_iree.report.progress import progress
 from tcl_iree.report.tables import console, table
 from tcl_iree.target import Target
-from tcl_iree.workload import Workload
+from tcl_iree.workload.model import Workload
 
 SHAPE = (512, 384, 256)
+# Workgroup tile, register tile, reduction step; a dozen within 30 % of the best, the rest behind.
 VARIANTS = [
-    (64, 64, 8, 32, 4), (64, 128, 8, 32, 4), (128, 64, 8, 32, 4), (128, 128, 8, 32, 1), (128, 128, 8, 32, 8),
-    (64, 64, 8, 32, 8), (64, 64, 4, 64, 4), (128, 128, 4, 64, 1), (64, 128, 4, 32, 4), (64, 64, 16, 16, 4),
-    (64, 64, 8, 16, 16), (128, 128, 16, 32, 1), (256, 64, 8, 64, 1), (64, 192, 8, 64, 1), (32, 64, 8, 32, 1),
-    (32, 32, 8, 16, 4), (16, 64, 4, 16, 4), (64, 64, 2, 32, 8), (64, 64, 1, 16, 1), (256, 256, 8, 32, 2),
+    (64, 128, 4, 64, 8), (64, 128, 4, 64, 4), (64, 128, 4, 64, 16), (64, 128, 4, 64, 1), (32, 64, 4, 64, 2),
+    (64, 128, 8, 32, 8), (64, 64, 4, 64, 2), (64, 128, 8, 32, 4), (256, 64, 8, 32, 4), (64, 128, 8, 32, 2),
+    (64, 128, 8, 32, 1), (64, 128, 8, 32, 16), (64, 128, 2, 128, 8), (64, 128, 2, 128, 2), (64, 128, 2, 64, 8),
+    (64, 128, 8, 64, 2), (64, 128, 16, 16, 2), (64, 128, 16, 32, 1), (64, 128, 3, 64, 2), (64, 128, 4, 128, 8),
 ]  # fmt: skip
 NEAR = 10
 BURSTS = "import time\nwhile True:\n t = time.time()\n while time.time() - t < 1: pass\n time.sleep(1)"

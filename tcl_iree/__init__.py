@@ -20,7 +20,7 @@ _PUBLIC = {
     "TclIreeError": "tcl_iree.errors",
     "TimingPolicy": "tcl_iree.measure.timing",
     "TrialSession": "tcl_iree.workflows.trials",
-    "Workload": "tcl_iree.workload",
+    "Workload": "tcl_iree.workload.model",
     "bench": "tcl_iree.workflows.bench",
     "extract": "tcl_iree.frontend",
     "load_model": "tcl_iree.frontend",

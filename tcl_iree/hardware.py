@@ -20,6 +20,23 @@ _X86_CLASSES = (
     ("sse4", frozenset({"sse4_2", "popcnt"}), 16, 16),
     ("sse2", frozenset({"sse2"}), 16, 16),
 )
+# Features that compilers make code for.
+_CODE_FLAGS = (
+    "avx",
+    "sse",
+    "ssse",
+    "fma",
+    "f16c",
+    "bmi",
+    "popcnt",
+    "amx",
+    "gfni",
+    "vaes",
+    "asimd",
+    "sve",
+    "bf16",
+    "i8mm",
+)
 
 
 @dataclass(frozen=True)
@@ -58,6 +75,7 @@ class HostCpu:
     model: str
     flags: frozenset[str]
     cpu_ids: tuple[int, ...]
+    machine_cores: int
     l1_bytes: int
     l2_bytes: int
     l3_bytes: int
@@ -76,11 +94,13 @@ class HostCpu:
 
     @property
     def fingerprint(self) -> str:
-        """A short name for this kind of machine: same model, features, cores and caches, same name."""
-        text = "|".join(
-            [self.model, ",".join(sorted(self.flags)), str(self.cores)]
-            + [str(size) for size in (self.l1_bytes, self.l2_bytes, self.l3_bytes)]
-        )
+        """A short name for this kind of machine: same model, vector features, cores and caches, same name.
+
+        Taken from what does not change with a kernel update or an affinity mask.
+        """
+        features = sorted(flag for flag in self.flags if flag.startswith(_CODE_FLAGS))
+        caches = [str(size) for size in (self.l1_bytes, self.l2_bytes, self.l3_bytes)]
+        text = "|".join([self.model, ",".join(features), str(self.machine_cores), *caches])
         return hashlib.sha256(text.encode()).hexdigest()[:10]
 
 
@@ -131,7 +151,20 @@ def host_cpu() -> HostCpu:
                 flags = frozenset(value.split())
                 break
     sizes = _cache_sizes()
-    return HostCpu(model, flags, _usable_cpus(), sizes.get(1, 32 << 10), sizes.get(2, 1 << 20), sizes.get(3, 0))
+    return HostCpu(
+        model,
+        flags,
+        _usable_cpus(),
+        os.cpu_count() or 1,
+        sizes.get(1, 32 << 10),
+        sizes.get(2, 1 << 20),
+        sizes.get(3, 0),
+    )
+
+
+def machine_memory() -> int:
+    """Bytes of memory this machine has."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 def _usable_cpus() -> tuple[int, ...]:

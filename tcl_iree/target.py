@@ -118,7 +118,7 @@ class Target:
             return f"cpu-{isa}-t{self.threads}-{host_cpu().fingerprint}"
         names, _ = _devices(self.kind)
         device = hashlib.sha256(names[0].encode()).hexdigest()[:10] if names else "no-device"
-        return f"{self.kind}-{self.isa}-{device}"
+        return f"{self.kind}-{self.isa}-{device}-{host_cpu().fingerprint}"
 
     def why_not_compile(self) -> str | None:
         """Why code cannot be built for this target here, or None if it can."""

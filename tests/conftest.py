@@ -12,7 +12,7 @@ from tcl_iree.measure.builder import Builder
 from tcl_iree.measure.runner import Runner
 from tcl_iree.measure.timing import TimingPolicy
 from tcl_iree.target import Target
-from tcl_iree.workload import Workload
+from tcl_iree.workload.model import Workload
 
 DATA = Path(__file__).parent / "data"
 QUICK = TimingPolicy(slice_seconds=(0.001,), round_seconds=0.01, min_rounds=3, max_rounds=3, patience=0.5)

@@ -13,7 +13,7 @@ from tcl_iree.measure.builder import Builder, Library
 from tcl_iree.measure.cache import ArtifactCache
 from tcl_iree.measure.results import BuildResult, FailureKind
 from tcl_iree.target import Target
-from tcl_iree.workload import Workload
+from tcl_iree.workload.model import Workload
 
 EMPTY = """module attributes { transform.with_named_sequence } {
   transform.named_sequence @__kernel_config(%op: !transform.any_op {transform.readonly}) { transform.yield }

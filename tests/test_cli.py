@@ -97,7 +97,7 @@ def test_bench_compares_flag_sets(capsys: pytest.CaptureFixture[str]) -> None:
     assert report["best"] in rows
     assert abs(sum(entry["share"] for entry in report["profiles"]["plain"]) - 1) < 1e-6
     code, out, _ = run(capsys, "bench", MATMUL, "--scope", "quick", "--seconds", "0.5", "--target", "cpu,threads=1")
-    assert "IREE's best flags" in out
+    assert "IREE's best flags of scope quick" in out
     assert "where the time goes" in out
 
 

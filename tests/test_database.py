@@ -21,7 +21,7 @@ SCHEDULE = Schedule("script", {"tile": [8, 32]}, "module {}")
 def trial(uid: str, **changes: object) -> Trial:
     values: dict[str, object] = {
         "uid": uid, "workload": WORKLOAD.key, "target": "cpu-avx2-t1-abc", "spec": "cpu:avx2,threads=1",
-        "iree": "3.13.0", "flags": "", "schedule": SCHEDULE.sha, "status": "ok", "detail": "", "artifact": "a" * 64,
+        "iree": "3.13.0", "flags": "", "schedule": SCHEDULE.sha, "status": "ok", "detail": "", "artifact": "a" * 64, "reference": "b" * 64,
         "p10": 1e-3, "p50": 1.1e-3, "p90": 1.5e-3, "reference_p50": 2e-3, "ratio": 1.8, "ratio_error": 0.01,
         "calm": True, "stopped_early": False, "error": 0.2, "build_seconds": 0.3, "run_seconds": 0.9,
         "measured": True, "created": 1.0,
@@ -33,6 +33,7 @@ def failed(uid: str) -> Trial:
     empty = dict.fromkeys(
         (
             "artifact",
+            "reference",
             "p10",
             "p50",
             "p90",
@@ -89,6 +90,7 @@ def test_an_older_database_is_migrated(tmp_path: Path) -> None:
     connection = sqlite3.connect(path)
     connection.executescript(schema._MIGRATIONS[0])
     connection.execute("PRAGMA user_version = 1")
+    connection.execute(f"PRAGMA application_id = {schema.APPLICATION_ID}")
     names = [field.name for field in dataclasses.fields(Trial) if field.name != "measured"]
     values = [getattr(trial("1"), name) for name in names]
     connection.execute("INSERT INTO workloads VALUES (?, ?, ?, ?, ?)", dataclasses.astuple(WORKLOAD))
@@ -118,6 +120,14 @@ def test_a_newer_database_is_refused_and_left_alone(tmp_path: Path) -> None:
 
 
 def test_other_files_are_refused(tmp_path: Path) -> None:
+    other = sqlite3.connect(tmp_path / "places.sqlite")
+    other.execute("CREATE TABLE places (name TEXT)")
+    other.commit()
+    other.close()
+    before = (tmp_path / "places.sqlite").read_bytes()
+    with pytest.raises(DatabaseError, match="not a tcl-iree database"):
+        Database(tmp_path / "places.sqlite")
+    assert (tmp_path / "places.sqlite").read_bytes() == before
     path = tmp_path / "x.db"
     path.write_bytes(b"hello" * 1000)
     with pytest.raises(DatabaseError, match="not a tcl-iree database"):

@@ -13,8 +13,8 @@ from tcl_iree.measure.inputs import make_buffers, to_float
 from tcl_iree.measure.runner import Runner
 from tcl_iree.target import Target
 from tcl_iree.workflows.trials import check_reference
-from tcl_iree.workload import Workload
 from tcl_iree.workload.evaluate import evaluate
+from tcl_iree.workload.model import Workload
 
 
 class Op(torch.nn.Module):

@@ -8,6 +8,7 @@ import uuid
 from pathlib import Path
 
 import pytest
+from conftest import DATA
 from processes import on_small_disk, wait_for, with_environment
 
 from tcl_iree.database import Database
@@ -68,3 +69,35 @@ def test_a_full_disk_under_the_cache_costs_only_the_cache(tmp_path: Path) -> Non
     assert "artifact cache" in done.stderr
     with Database(tmp_path / "a.db") as database:
         assert len(database.trials()) == 5
+
+
+def test_ctrl_c_keeps_what_was_measured(tmp_path: Path) -> None:
+    mark = f"TCL_IREE_TEST_MARK={uuid.uuid4().hex}"
+    name, _, value = mark.partition("=")
+    scripts = []
+    text = (DATA / "tile_matmul.mlir").read_text()
+    for number in range(60):
+        path = tmp_path / f"{number}.mlir"
+        path.write_text(text.replace("[32, 64, 0]", f"[{number + 1}, 64, 0]"))
+        scripts.append(str(path))
+    database = tmp_path / "a.db"
+    model = str(DATA / "matmul_bias_relu.mlir")
+    command = [sys.executable, "-m", "tcl_iree", "measure", model, *scripts, "--target", "cpu,threads=1"]
+    environment = {**os.environ, name: value, "TCL_IREE_CACHE": str(tmp_path / "cache"), "PYTHONPATH": str(ROOT)}
+    process = subprocess.Popen(
+        [*command, "--db", str(database)], stderr=subprocess.PIPE, text=True, env=environment, start_new_session=True
+    )
+
+    def recorded() -> int:
+        if not database.exists():
+            return 0
+        with Database(database) as opened:
+            return len(opened.trials())
+
+    assert wait_for(lambda: recorded() >= 4, seconds=60)
+    os.killpg(process.pid, signal.SIGINT)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 130, err
+    assert err.strip().splitlines() == ["tcl-iree: interrupted; everything reported so far is kept"]
+    assert recorded() >= 4
+    assert wait_for(lambda: not with_environment(mark)), f"orphans: {with_environment(mark)}"

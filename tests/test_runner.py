@@ -18,7 +18,7 @@ from tcl_iree.measure.results import Artifact, FailureKind, RunResult
 from tcl_iree.measure.runner import Runner
 from tcl_iree.measure.timing import TimingPolicy, time_kernel
 from tcl_iree.target import Target
-from tcl_iree.workload import Workload
+from tcl_iree.workload.model import Workload
 
 MATMUL = (DATA / "matmul_bias_relu.mlir").read_text()
 
@@ -126,6 +126,31 @@ def test_candidates_far_behind_the_best_are_not_timed_in_full(
     assert timing
     assert timing.stopped_early
     assert timing.rounds == 1
+
+
+def test_zeros_and_flipped_signs_fail_for_every_type(tmp_path: Path, target: Target) -> None:
+    for dtype in ("f32", "f16", "bf16"):
+        large = MATMUL.replace("96", "768").replace("f32", dtype)
+        workload = workload_of(large, tmp_path, target)
+        wanted = np.random.default_rng(0).standard_normal((64, 128)) * 30
+        assert mismatch(workload, dtype, wanted, np.zeros_like(wanted)) > 1.0
+        assert mismatch(workload, dtype, wanted, -wanted) > 1.0
+        assert mismatch(workload, dtype, wanted, np.roll(wanted, 1, axis=1)) > 1.0
+        assert mismatch(workload, dtype, wanted, wanted * (1 + 1e-6)) < 1.0
+
+
+def test_roots_of_negative_numbers_do_not_hide_errors(
+    builder: Builder, runner: Runner, tmp_path: Path, target: Target
+) -> None:
+    text = "func.func @main(%a: tensor<64x64xf32>) -> tensor<64x64xf32> {{ %b = math.{op} %a : tensor<64x64xf32> return %b : tensor<64x64xf32> }}"
+    root, logarithm = (workload_of(text.format(op=op), tmp_path, target) for op in ("sqrt", "log"))
+    artifacts = [builder.build_default(workload).artifact for workload in (root, logarithm)]
+    assert artifacts[0]
+    assert artifacts[1]
+    assert runner.measure(root, artifacts[0], artifacts[0]).timing
+    wrong = runner.measure(root, artifacts[1], artifacts[0]).failure
+    assert wrong
+    assert wrong.kind == FailureKind.WRONG_RESULT
 
 
 @pytest.mark.skipif(host_cpu().cores < 2, reason="needs two cores")

@@ -6,7 +6,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tcl_iree.measure.worker import _SCRATCH, Worker
+from tcl_iree.measure.worker import Worker
+from tcl_iree.processes import scratch_directory
 
 
 def loaded_modules() -> list[str]:
@@ -36,11 +37,19 @@ def test_workers_import_neither_torch_nor_learning() -> None:
         assert done.stdout.strip() == "[]", done.stdout
 
 
+def test_the_run_worker_does_not_load_the_compiler() -> None:
+    code = (
+        "import sys; import tcl_iree.measure.run_job; print('iree.compiler' in sys.modules, 'networkx' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False False"
+
+
 def test_an_exception_is_an_outcome_and_the_worker_goes_on() -> None:
     with Worker("test_workers:fail") as worker:
         first, second = (worker.run({}, timeout=10, memory_bytes=4 << 30) for _ in range(2))
     assert first.status == second.status == "raised"
-    assert "on purpose" in first.detail
+    assert first.headline == "ValueError: on purpose"
 
 
 def test_a_job_that_eats_memory_is_stopped() -> None:
@@ -54,18 +63,23 @@ def test_scratch_files_go_with_the_job() -> None:
     with Worker("test_workers:litter") as worker:
         outcome = worker.run({}, timeout=10, memory_bytes=4 << 30)
         assert outcome.status == "done", outcome
-        assert _SCRATCH in outcome.value
+        assert "tcl-iree-worker-" in outcome.value
         assert not Path(outcome.value).exists()
 
 
 def test_scratch_of_dead_programs_is_swept() -> None:
     process = subprocess.Popen(["true"])
     process.wait()
-    left = Path(tempfile.gettempdir()) / f"{_SCRATCH}{process.pid}-left"
-    left.mkdir()
-    mine = Path(tempfile.mkdtemp(prefix=f"{_SCRATCH}{os.getpid()}-"))
-    with Worker("test_workers:loaded_modules") as worker:
-        worker.run({}, timeout=10, memory_bytes=4 << 30)
-    assert not left.exists()
-    assert mine.exists()
+    root = Path(tempfile.gettempdir())
+    left, fresh = root / f"tcl-iree-worker-{process.pid}-old", root / f"tcl-iree-worker-{process.pid}-new"
+    mine = Path(scratch_directory("test").name)
+    for path in (left, fresh, mine):
+        path.mkdir(exist_ok=True)
+    for path in (left, mine):
+        os.utime(path, (0, 0))
+    with scratch_directory("test"):
+        assert not left.exists(), "old and its program is gone"
+        assert fresh.exists(), "too young to be judged"
+        assert mine.exists(), "its program lives"
+    fresh.rmdir()
     mine.rmdir()

@@ -1,3 +1,4 @@
+import sys
 from pathlib import Path
 
 import networkx as nx
@@ -7,9 +8,9 @@ from conftest import DATA, workload_of
 from tcl_iree.errors import WorkloadError
 from tcl_iree.frontend import extract, load_model
 from tcl_iree.target import Target
-from tcl_iree.workload import Workload, analyse
-from tcl_iree.workload.analysis import dispatch_ops, parse_payload
+from tcl_iree.workload.analysis import analyse, dispatch_ops, parse_payload
 from tcl_iree.workload.graph import build_graph, structural_key
+from tcl_iree.workload.model import Workload
 
 MATMUL = (DATA / "matmul_bias_relu.mlir").read_text()
 
@@ -104,6 +105,30 @@ def test_dispatches_that_cannot_be_tuned_say_why(target: Target) -> None:
     dynamic = extract(load_model(DATA / "dynamic.mlir"), target)
     assert [entry.workload.label for entry in dynamic.dispatches] == ["elementwise 4096 f32"]
     assert any("dynamic" in entry.reason for entry in dynamic.untunable)
+
+
+def test_an_op_never_met_before_costs_one_dispatch(target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stumble(payload: str) -> Workload:
+        raise KeyError("alignment")
+
+    monkeypatch.setattr(sys.modules["tcl_iree.frontend.extract"], "analyse", stumble)
+    extraction = extract(load_model(DATA / "matmul_bias_relu.mlir"), target)
+    assert not extraction.dispatches
+    assert "cannot be analysed (KeyError" in extraction.untunable[0].reason
+
+
+def test_scatters_are_listed(tmp_path: Path, target: Target) -> None:
+    path = tmp_path / "scatter.mlir"
+    path.write_text("""func.func @main(%updates: tensor<8x16xf32>, %indices: tensor<8x1xi32>, %original: tensor<64x16xf32>) -> tensor<64x16xf32> {
+  %result = iree_linalg_ext.scatter dimension_map = [0] unique_indices(true)
+      ins(%updates, %indices : tensor<8x16xf32>, tensor<8x1xi32>) outs(%original : tensor<64x16xf32>) {
+    ^bb0(%new: f32, %old: f32):
+      iree_linalg_ext.yield %new : f32
+  } -> tensor<64x16xf32>
+  return %result : tensor<64x16xf32>
+}""")
+    extraction = extract(load_model(path), target)
+    assert [entry.reason for entry in extraction.untunable if "scatter" in entry.name] == ["it is a scatter"]
 
 
 def test_a_payload_that_is_not_mlir_is_refused() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 from pathlib import Path
 from typing import Any
@@ -77,4 +78,13 @@ def parse_target(arguments: argparse.Namespace) -> Target:
 
 def print_json(value: Any) -> None:
     """One JSON document on standard output."""
-    print(json.dumps(value, indent=2))
+    print(json.dumps(_finite(value), indent=2, allow_nan=False))
+
+
+def _finite(value: Any) -> Any:
+    """JSON has no infinity and no NaN: null."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, dict):
+        return {name: _finite(entry) for name, entry in value.items()}
+    return [_finite(entry) for entry in value] if isinstance(value, list | tuple) else value

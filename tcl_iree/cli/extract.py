@@ -16,6 +16,7 @@ from tcl_iree.cli.common import (
     parse_target,
     print_json,
 )
+from tcl_iree.errors import ModelError
 from tcl_iree.frontend import Extraction, extract, load_model
 from tcl_iree.report.progress import progress
 from tcl_iree.report.tables import console, extraction_table
@@ -47,15 +48,22 @@ def run(arguments: argparse.Namespace) -> None:
         step("forming dispatches", advance=1)
         extraction = extract(model, target, arguments.iree_flag)
     if arguments.save:
-        arguments.save.mkdir(parents=True, exist_ok=True)
-        for entry in extraction.dispatches:
-            (arguments.save / f"{entry.workload.key}.mlir").write_text(entry.workload.payload + "\n")
+        _save(extraction, arguments.save)
     if arguments.json:
         print_json(_as_json(extraction))
     else:
         for made in extraction_table(extraction):
             console().print(made)
     extraction.require_tunable()
+
+
+def _save(extraction: Extraction, directory: Path) -> None:
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        for entry in extraction.dispatches:
+            (directory / f"{entry.workload.key}.mlir").write_text(entry.workload.payload + "\n")
+    except OSError as error:
+        raise ModelError(f"cannot write payloads to {directory}: {error.strerror}") from None
 
 
 def _as_json(extraction: Extraction) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from tcl_iree.measure.runner import Runner
 from tcl_iree.report.progress import progress
 from tcl_iree.report.tables import console, trial_table
 from tcl_iree.workflows.trials import TrialSession
-from tcl_iree.workload import Workload
+from tcl_iree.workload.model import Workload
 
 
 def register(commands: Any) -> None:
@@ -88,11 +88,14 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _read_script(text: str) -> Schedule:
-    name, _, entry = text.partition("@")
-    path = Path(name)
+    name, _, entry = (text, "", "") if Path(text).is_file() else text.rpartition("@")
+    path = Path(name or text)
     if not path.is_file():
         raise ModelError(f"no script at {path}")
-    return Schedule("script", {}, path.read_text(), entry or DEFAULT_ENTRY)
+    try:
+        return Schedule("script", {}, path.read_text(), entry or DEFAULT_ENTRY)
+    except UnicodeDecodeError:
+        raise ModelError(f"{path} is not a text file") from None
 
 
 def _choose(extraction: Extraction, prefix: str) -> Workload:

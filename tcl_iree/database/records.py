@@ -58,6 +58,7 @@ class Trial:
         flags: compile flags beyond the target's own.
         status: `ok`, or a failure kind.
         ratio: time of IREE's default, interleaved, over this one's; the label to learn from.
+        artifact, reference: content hashes of the code that was timed and of IREE's default beside it.
         measured: False where an equal artifact's time was reused.
         created: seconds since the epoch.
     """
@@ -72,6 +73,7 @@ class Trial:
     status: str
     detail: str
     artifact: str | None
+    reference: str | None
     p10: float | None
     p50: float | None
     p90: float | None

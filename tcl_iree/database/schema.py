@@ -7,6 +7,7 @@ import sqlite3
 from tcl_iree.errors import DatabaseError
 
 SCHEMA_VERSION = 2
+APPLICATION_ID = 0x74636C49  # "tclI"
 
 # Each entry takes a file from version i to version i + 1; the first makes an empty file.
 _MIGRATIONS: tuple[str, ...] = (
@@ -21,7 +22,7 @@ _MIGRATIONS: tuple[str, ...] = (
     CREATE TABLE trials (
       uid TEXT PRIMARY KEY, workload TEXT NOT NULL REFERENCES workloads(key), target TEXT NOT NULL, spec TEXT NOT NULL,
       iree TEXT NOT NULL, flags TEXT NOT NULL, schedule TEXT NOT NULL REFERENCES schedules(sha),
-      status TEXT NOT NULL, detail TEXT NOT NULL, artifact TEXT,
+      status TEXT NOT NULL, detail TEXT NOT NULL, artifact TEXT, reference TEXT,
       p10 REAL, p50 REAL, p90 REAL, reference_p50 REAL, ratio REAL, ratio_error REAL, calm INTEGER,
       stopped_early INTEGER, error REAL, build_seconds REAL NOT NULL, run_seconds REAL NOT NULL, created REAL NOT NULL
     ) WITHOUT ROWID;
@@ -35,17 +36,25 @@ _MIGRATIONS: tuple[str, ...] = (
 assert len(_MIGRATIONS) == SCHEMA_VERSION
 
 
-def migrate(connection: sqlite3.Connection, path: str) -> None:
-    """Bring the file to the current schema, in one transaction per step.
+def check_ours(connection: sqlite3.Connection, path: str) -> None:
+    """Refuse files that are not this project's, before anything is written to them.
 
     Raises:
-        DatabaseError: the file was written by a newer version of this project.
+        DatabaseError: another program's file, or one written by a newer version of this project.
     """
-    version = schema_version(connection)
+    tables = int(connection.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()[0])
+    version, owner = schema_version(connection), int(connection.execute("PRAGMA application_id").fetchone()[0])
+    if tables and owner != APPLICATION_ID:
+        raise DatabaseError(f"{path} is not a tcl-iree database; name another file")
     if version > SCHEMA_VERSION:
         raise DatabaseError(
             f"{path} has schema {version}, this tcl-iree knows up to {SCHEMA_VERSION}; upgrade tcl-iree to read it"
         )
+
+
+def migrate(connection: sqlite3.Connection) -> None:
+    """Bring the file to the current schema, in one transaction per step."""
+    version = schema_version(connection)
     while version < SCHEMA_VERSION:
         connection.execute("BEGIN IMMEDIATE")
         try:
@@ -55,9 +64,11 @@ def migrate(connection: sqlite3.Connection, path: str) -> None:
                     connection.execute(statement)
                 version += 1
                 connection.execute(f"PRAGMA user_version = {version}")
+                connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             connection.execute("COMMIT")
         except BaseException:
-            connection.execute("ROLLBACK")
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
             raise
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 
 from tcl_iree.database.records import Schedule, Trial, WorkloadRecord
-from tcl_iree.database.schema import migrate, schema_version
+from tcl_iree.database.schema import check_ours, migrate, schema_version
 from tcl_iree.errors import DatabaseError
 
 _COLUMNS = tuple(field.name for field in fields(Trial))
@@ -33,10 +33,11 @@ class Database:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._connection = sqlite3.connect(self.path, timeout=_BUSY_SECONDS, isolation_level=None)
+            check_ours(self._connection, str(self.path))
             self._connection.execute("PRAGMA journal_mode = WAL")
             self._connection.execute("PRAGMA synchronous = FULL")
             self._connection.execute("PRAGMA foreign_keys = ON")
-            migrate(self._connection, str(self.path))
+            migrate(self._connection)
         except (sqlite3.Error, OSError) as error:
             raise _clear(error, self.path) from None
 
@@ -58,7 +59,8 @@ class Database:
             try:
                 yield
             except BaseException:
-                self._connection.execute("ROLLBACK")
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
                 raise
             self._connection.execute("COMMIT")
         except sqlite3.Error as error:
@@ -73,25 +75,26 @@ class Database:
         with self.transaction():
             self.put_workloads([workload])
             self.put_schedules([schedule])
-            self.put_trials([trial])
+            if self.put_trials([trial]) != 1:
+                raise DatabaseError(f"trial {trial.uid} is in {self.path} already")
 
     def put_workloads(self, rows: Sequence[WorkloadRecord]) -> None:
         """Insert workloads that are not there yet; call inside `transaction`."""
         self._connection.executemany(
-            "INSERT OR IGNORE INTO workloads VALUES (?, ?, ?, ?, ?)", [astuple(row) for row in rows]
+            "INSERT INTO workloads VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING", [astuple(row) for row in rows]
         )
 
     def put_schedules(self, rows: Sequence[Schedule]) -> None:
         """Insert schedules that are not there yet; call inside `transaction`."""
         values = [(row.sha, row.family, row.decisions_json, row.script, row.entry) for row in rows]
-        self._connection.executemany("INSERT OR IGNORE INTO schedules VALUES (?, ?, ?, ?, ?)", values)
+        self._connection.executemany("INSERT INTO schedules VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING", values)
 
     def put_trials(self, rows: Sequence[Trial]) -> int:
         """Insert trials that are not there yet and return how many were new; call inside `transaction`."""
         places = ", ".join("?" * len(_COLUMNS))
         before = self._connection.total_changes
         self._connection.executemany(
-            f"INSERT OR IGNORE INTO trials ({', '.join(_COLUMNS)}) VALUES ({places})",
+            f"INSERT INTO trials ({', '.join(_COLUMNS)}) VALUES ({places}) ON CONFLICT DO NOTHING",
             [astuple(row) for row in rows],
         )
         return self._connection.total_changes - before

@@ -6,7 +6,7 @@ without weights, so nothing large is parsed again; each dispatch is then isolate
 
 from __future__ import annotations
 
-import tempfile
+import logging
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,13 +17,17 @@ from iree.compiler import ir
 from tcl_iree.errors import ModelError, WorkloadError
 from tcl_iree.frontend.iree_compile import compile_model
 from tcl_iree.frontend.load import Model
+from tcl_iree.processes import scratch_directory
 from tcl_iree.target import Target
-from tcl_iree.workload import Workload, analyse, isolate
-from tcl_iree.workload.payload import walk
+from tcl_iree.workload.analysis import analyse
+from tcl_iree.workload.model import Workload
+from tcl_iree.workload.payload import isolate, walk
 
 # Weights are left out of the printed module. Constants inside dispatches are far smaller than this.
 _ELIDE = ("--mlir-elide-elementsattrs-if-larger=1024", "--mlir-elide-resource-strings-if-larger=1024")
 _ELIDED = "__elided__"
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -66,7 +70,7 @@ def extract(model: Model, target: Target, flags: Sequence[str] = ()) -> Extracti
     Raises:
         ModelError: the model does not compile.
     """
-    with tempfile.TemporaryDirectory(prefix="tcl-iree-extract-") as scratch:
+    with scratch_directory("extract") as scratch:
         output = Path(scratch) / "sources.mlir"
         phases = ["--compile-to=executable-sources", *_ELIDE]
         compile_model(model.path, [*target.compile_flags, *flags, *phases], output)
@@ -87,19 +91,27 @@ def _collect(name: str, flags: tuple[str, ...], module: ir.Module) -> Extraction
         occurrences = counts[symbol]
         label = _export_name(op.operation) or symbol
         try:
-            if not occurrences:
-                raise WorkloadError("it runs once, when the model is loaded")
-            payload = isolate(op.operation)
-            if _ELIDED in payload:
-                raise WorkloadError("it holds a large constant")
-            workload = analyse(payload)
+            workload = _workload(op.operation, occurrences)
         except WorkloadError as reason:
             untunable.append(Untunable(label, occurrences, str(reason)))
+            continue
+        except Exception as error:  # an op this project has never met must not cost the rest of the model
+            _log.warning("dispatch %s cannot be analysed", label, exc_info=True)
+            untunable.append(Untunable(label, occurrences, f"it cannot be analysed ({type(error).__name__}: {error})"))
             continue
         found.setdefault(workload.key, (workload, Counter()))[1][label] += occurrences
     dispatches = [Dispatch(load, names.total(), tuple(names)) for load, names in found.values()]
     dispatches.sort(key=lambda entry: -entry.workload.flops * entry.occurrences)
     return Extraction(name, flags, tuple(dispatches), tuple(untunable))
+
+
+def _workload(executable: ir.Operation, occurrences: int) -> Workload:
+    if not occurrences:
+        raise WorkloadError("it runs once, when the model is loaded")
+    payload = isolate(executable)
+    if _ELIDED in payload:
+        raise WorkloadError("it holds a large constant")
+    return analyse(payload)
 
 
 def _dispatch_counts(module: ir.Module) -> Counter[str]:

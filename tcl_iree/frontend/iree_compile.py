@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,35 +9,28 @@ from pathlib import Path
 from iree.compiler.tools.binaries import find_tool
 
 from tcl_iree.errors import ModelError
+from tcl_iree.hardware import machine_memory
+from tcl_iree.processes import run_limited
 
 COMPILE_SECONDS = 1800.0
-COMPILE_BYTES = 20 << 30
 
 
-def compile_model(
-    source: Path, flags: Sequence[str], output: Path, timeout: float = COMPILE_SECONDS
-) -> subprocess.CompletedProcess[str]:
+def compile_model(source: Path, flags: Sequence[str], output: Path, timeout: float = COMPILE_SECONDS) -> None:
     """Run `iree-compile source flags -o output`.
 
     Raises:
         ModelError: it failed, crashed or took too long; the message has the compiler's own first error.
     """
     command = [find_tool("iree-compile"), str(source), *flags, "-o", str(output)]
-
-    def limit() -> None:
-        resource.setrlimit(resource.RLIMIT_AS, (COMPILE_BYTES, COMPILE_BYTES))
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, preexec_fn=limit, check=False)
+        done = run_limited(command, timeout, int(0.9 * machine_memory()))
     except subprocess.TimeoutExpired:
         raise ModelError(f"iree-compile did not finish {source.name} in {timeout:g} s") from None
     if done.returncode != 0:
-        raise ModelError(f"iree-compile cannot compile {source.name}: {first_error(done)}")
-    return done
+        raise ModelError(f"iree-compile cannot compile {source.name}: {_first_error(done)}")
 
 
-def first_error(done: subprocess.CompletedProcess[str]) -> str:
+def _first_error(done: subprocess.CompletedProcess[str]) -> str:
     """The compiler's first error line, or how it died."""
     for line in done.stderr.splitlines():
         if "error:" in line:

@@ -14,7 +14,6 @@ import importlib
 import importlib.util
 import io
 import sys
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from tcl_iree.errors import ModelError
+from tcl_iree.processes import scratch_directory
 
 _FORMS = "give a .mlir, .mlirbc or .onnx file, module:function, file.py:function or zoo:NAME"
 
@@ -75,7 +75,8 @@ def load_model(source: Any, inputs: Sequence[Any] | None = None) -> Model:
 
 def _refuse_other_formats(path: Path) -> None:
     """One clear line for files that are no MLIR at all; the compiler judges the rest."""
-    head = path.read_bytes()[:65536]
+    with path.open("rb") as file:
+        head = file.read(65536)
     if head.startswith(b"ML\xefR"):
         return
     if b"\0" in head or not any(word in head for word in (b"module", b"func", b"util.", b"@", b"#")):
@@ -88,11 +89,14 @@ def _from_function(text: str) -> Model:
     function = getattr(module, function_name, None)
     if not callable(function):
         raise ModelError(f"{module_name} has no function {function_name!r}")
-    made = function()
+    try:
+        made = function()
+    except Exception as error:
+        raise ModelError(f"{text} raised {type(error).__name__}: {_line(error)}") from error
     if not (isinstance(made, tuple) and len(made) == 2):
         raise ModelError(f"{text} must return (torch module, tuple of example inputs)")
     network, example = made
-    return _from_torch(network, tuple(example), function_name)
+    return _from_torch(network, tuple(example), f"{Path(module_name).stem}.{function_name}")
 
 
 def _import_file(path: Path) -> ModuleType:
@@ -102,16 +106,23 @@ def _import_file(path: Path) -> ModuleType:
     assert spec
     assert spec.loader
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise ModelError(f"{path} cannot be imported: {type(error).__name__}: {_line(error)}") from error
     return module
+
+
+def _line(error: Exception) -> str:
+    return (str(error).splitlines() or ["no message"])[0][:300]
 
 
 def _import_module(name: str) -> ModuleType:
     sys.path.insert(0, "")
     try:
         return importlib.import_module(name)
-    except ImportError as error:
-        raise ModelError(f"cannot import {name!r}: {error}; {_FORMS}") from None
+    except (ImportError, ValueError) as error:
+        raise ModelError(f"cannot import {name!r}: {_line(error)}; {_FORMS}") from None
     finally:
         sys.path.remove("")
 
@@ -119,10 +130,13 @@ def _import_module(name: str) -> ModuleType:
 def _from_torch(module: Any, inputs: tuple[Any, ...], name: str) -> Model:
     from tcl_iree.frontend.torch_import import import_torch
 
-    scratch = tempfile.TemporaryDirectory(prefix="tcl-iree-model-")
+    scratch = scratch_directory("model")
     path = Path(scratch.name) / f"{name}.mlirbc"
     import_torch(module, inputs, path)
-    arrays = tuple(tensor.detach().cpu().numpy() for tensor in inputs)
+    try:
+        arrays = tuple(tensor.detach().cpu().numpy() for tensor in inputs)
+    except (AttributeError, TypeError) as error:
+        raise ModelError(f"example inputs must be tensors of a type numpy has: {_line(error)}") from None
     return Model(name, path, arrays, scratch)
 
 
@@ -131,14 +145,16 @@ def _from_onnx(path: Path) -> Model:
         from iree.compiler.tools.import_onnx import __main__ as importer
     except ImportError as error:
         raise ModelError(f"reading ONNX needs `pip install tcl-iree[onnx]` ({error})") from None
-    scratch = tempfile.TemporaryDirectory(prefix="tcl-iree-model-")
+    scratch = scratch_directory("model")
     output = Path(scratch.name) / f"{path.stem}.mlir"
     heard = io.StringIO()
     try:
         with contextlib.redirect_stderr(heard), contextlib.redirect_stdout(heard):
             code = importer.main(importer.parse_arguments([str(path), "-o", str(output)]))
     except Exception as error:  # the importer raises whatever onnx and protobuf raise
-        raise ModelError(f"{path} cannot be imported as ONNX: {error}") from None
+        raise ModelError(f"{path} cannot be imported as ONNX: {_line(error)}") from None
     if code or not output.exists():
-        raise ModelError(f"{path} cannot be imported as ONNX: {heard.getvalue().strip()[:300]}")
+        raise ModelError(
+            f"{path} cannot be imported as ONNX: {(heard.getvalue().splitlines() or [str(code)])[-1][:300]}"
+        )
     return Model(path.stem, output, None, scratch)

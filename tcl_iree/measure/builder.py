@@ -9,19 +9,18 @@ from dataclasses import dataclass
 from queue import SimpleQueue
 from types import TracebackType
 
-from iree.compiler import version as iree_version
+from iree.compiler.version import VERSION as IREE_VERSION
 
 from tcl_iree.errors import MeasureError
-from tcl_iree.hardware import host_cpu
+from tcl_iree.hardware import host_cpu, machine_memory
 from tcl_iree.measure.cache import ArtifactCache, artifact_sha, default_cache_dir
 from tcl_iree.measure.harness import harness_module
 from tcl_iree.measure.results import Artifact, BuildResult, Failure, FailureKind
 from tcl_iree.measure.worker import Worker
 from tcl_iree.measure.zygote import Outcome
 from tcl_iree.target import Target
-from tcl_iree.workload import Workload
+from tcl_iree.workload.model import Workload
 
-IREE_VERSION: str = iree_version.PACKAGE_VERSION if hasattr(iree_version, "PACKAGE_VERSION") else iree_version.VERSION
 DEFAULT_ENTRY = "__kernel_config"
 
 _JOB = "tcl_iree.measure.compile_job:job"
@@ -45,7 +44,7 @@ class Builder:
         flags: further compile flags, the same for every candidate.
         workers: compile processes; one per core by default.
         timeout: seconds one compile may take.
-        memory_bytes: address space one compile may use.
+        memory_bytes: address space one compile may use; by default the machine's memory, shared out, up to 6 GiB.
         cache: where artifacts are kept; None keeps nothing. The default is the user's cache directory.
     """
 
@@ -55,17 +54,18 @@ class Builder:
         flags: Sequence[str] = (),
         workers: int | None = None,
         timeout: float = 30.0,
-        memory_bytes: int = 6 << 30,
+        memory_bytes: int | None = None,
         cache: ArtifactCache | str | None = "default",
     ) -> None:
         if reason := target.why_not_compile():
             raise MeasureError(f"cannot compile for {target}: {reason}")
         self.target = target
         self.flags = tuple(flags)
-        self._timeout, self._memory = timeout, memory_bytes
+        self._timeout = timeout
         self._cache = ArtifactCache(default_cache_dir()) if isinstance(cache, str) else cache
         self._workers: SimpleQueue[Worker] = SimpleQueue()
         self._all_workers = [Worker(_JOB) for _ in range(workers or host_cpu().cores)]
+        self._memory = memory_bytes or min(6 << 30, machine_memory() // len(self._all_workers))
         for worker in self._all_workers:
             self._workers.put(worker)
         self._device: str | None = None
@@ -77,6 +77,11 @@ class Builder:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
 
+    @property
+    def workers(self) -> int:
+        """Compiles that run at once."""
+        return len(self._all_workers)
+
     def close(self) -> None:
         """Stop the compile processes."""
         for worker in self._all_workers:
@@ -84,12 +89,13 @@ class Builder:
 
     def build_default(self, workload: Workload) -> BuildResult:
         """IREE's own code for the payload: candidate zero, and the reference of all others."""
-        if workload.key not in self._defaults:
+        # Not by key: workloads of one key may differ in the values of constants.
+        if workload.payload not in self._defaults:
             result = self._build(workload, None, None)
             if result.failure and result.failure.kind in (FailureKind.CRASH, FailureKind.COMPILE_TIMEOUT):
                 return result  # may have been killed from outside: worth another try next time
-            self._defaults[workload.key] = result
-        return self._defaults[workload.key]
+            self._defaults[workload.payload] = result
+        return self._defaults[workload.payload]
 
     def build(self, workload: Workload, library: Library) -> BuildResult:
         """Compile the payload with `library` and prove that it was applied."""
@@ -103,19 +109,27 @@ class Builder:
     def build_many(self, workload: Workload, libraries: Sequence[Library]) -> list[BuildResult]:
         """Compile many candidates of one workload, in parallel over the workers, in order."""
         self.build_default(workload)
-        with ThreadPoolExecutor(len(self._all_workers)) as pool:
+        pool = ThreadPoolExecutor(len(self._all_workers))
+        try:
             return list(pool.map(lambda library: self.build(workload, library), libraries))
+        except BaseException:  # Ctrl-C: do not wait for what nobody wants any more
+            pool.shutdown(wait=False, cancel_futures=True)
+            self.close()
+            raise
+        finally:
+            pool.shutdown()
 
     def _build(self, workload: Workload, library: Library | None, default_configured: str | None) -> BuildResult:
         started = time.monotonic()
         flags = [*self.target.compile_flags, *_BUILD_FLAGS, *self.flags]
+        module = harness_module(workload, self._device_attribute())
         text, entry = (library.text, library.entry) if library else ("", "")
-        key = ArtifactCache.key(IREE_VERSION, workload.payload, text, entry, *flags)
+        key = ArtifactCache.key(IREE_VERSION, module, text, entry, *flags)
         if self._cache and (found := self._cache.get(key)):
             return BuildResult(found, None, time.monotonic() - started, cached=True)
         outcome = self._run(
             task="compile",
-            module=harness_module(workload, self._device_attribute()),
+            module=module,
             flags=flags,
             library=library.text if library else None,
             entry=entry,
@@ -134,9 +148,12 @@ class Builder:
 
     def _device_attribute(self) -> str:
         if self._device is None:
-            outcome = self._run(task="probe", flags=[*self.target.compile_flags, *self.flags])
+            flags = [*self.target.compile_flags, *self.flags]
+            outcome = self._run(task="probe", flags=flags)
+            if outcome.status == "died":  # perhaps killed from outside
+                outcome = self._run(task="probe", flags=flags)
             if outcome.status != "done":
-                raise MeasureError(f"IREE rejects the flags for target {self.target}: {outcome.detail}")
+                raise MeasureError(f"IREE rejects the flags for target {self.target}: {outcome.headline}")
             self._device = str(outcome.value)
         return self._device
 

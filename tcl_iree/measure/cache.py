@@ -14,12 +14,14 @@ import hashlib
 import json
 import os
 import tempfile
+import threading
 import warnings
 from pathlib import Path
 
 from tcl_iree.measure.results import Artifact
 
 DEFAULT_LIMIT = 2 << 30
+_TRIM_EVERY = 50
 
 
 def default_cache_dir() -> Path:
@@ -41,7 +43,8 @@ class ArtifactCache:
         self._builds, self._objects = root / "builds", root / "objects"
         self._limit = limit_bytes
         self._usable = True
-        self._bytes: int | None = None
+        self._lock = threading.Lock()
+        self._puts = 0
 
     @staticmethod
     def key(*parts: str) -> str:
@@ -57,6 +60,7 @@ class ArtifactCache:
         except (OSError, ValueError, KeyError):
             return None
         if artifact_sha(vmfb) != entry["sha"]:
+            path.unlink(missing_ok=True)
             return None
         with contextlib.suppress(OSError):
             os.utime(path)
@@ -64,15 +68,16 @@ class ArtifactCache:
 
     def put(self, key: str, artifact: Artifact) -> None:
         """Keep an artifact; never raises for want of space."""
-        if not self._usable:
-            return
         entry = json.dumps({"sha": artifact.sha, "configured": artifact.configured}).encode()
         try:
-            path = self._objects / artifact.sha
-            if not path.exists():
-                self._write(path, artifact.vmfb)
-            self._write(self._builds / key, entry)
-            self._trim(len(artifact.vmfb))
+            with self._lock:
+                if not self._usable:
+                    return
+                path = self._objects / artifact.sha
+                if not path.exists():
+                    self._write(path, artifact.vmfb)
+                self._write(self._builds / key, entry)
+                self._trim()
         except OSError as error:
             self._usable = False
             warnings.warn(
@@ -92,19 +97,25 @@ class ArtifactCache:
             Path(name).unlink(missing_ok=True)
             raise
 
-    def _trim(self, added: int) -> None:
-        if self._bytes is None:
-            self._bytes = sum(entry.stat().st_size for entry in os.scandir(self._objects))
-        else:
-            self._bytes += added
-        if self._bytes <= self._limit:
+    def _trim(self) -> None:
+        """Keep the sum of all files within the limit; other processes may add and remove files meanwhile."""
+        self._puts += 1
+        if self._puts % _TRIM_EVERY != 1:
             return
-        entries = sorted(os.scandir(self._objects), key=lambda entry: entry.stat().st_mtime)
-        for entry in entries:
-            if self._bytes <= 0.8 * self._limit:
+        files = []
+        for directory in (self._objects, self._builds):
+            for entry in os.scandir(directory):
+                with contextlib.suppress(FileNotFoundError):
+                    facts = entry.stat()
+                    files.append((facts.st_mtime, facts.st_size, entry.path))
+        total = sum(size for _, size, _ in files)
+        if total <= self._limit:
+            return
+        for _, size, path in sorted(files):
+            if total <= 0.8 * self._limit:
                 break
-            self._bytes -= entry.stat().st_size
-            Path(entry.path).unlink(missing_ok=True)
+            total -= size
+            Path(path).unlink(missing_ok=True)
 
 
 def artifact_sha(vmfb: bytes) -> str:

@@ -100,8 +100,10 @@ def compile_dispatch(
     digest = hashlib.sha256(configured.encode()).hexdigest()
     if library is not None and (digest == default_configured or (MARKER in library and MARKER not in configured)):
         return {"failure": "no_match", "detail": "the script left the dispatch as IREE's default has it"}
-    # From here on only IREE's own passes run: verifying after each would cost a quarter of the time.
-    if not _phases(invocation, "executable-configurations", "end", verify=False):
+    # What is left are IREE's own passes, and verifying after each would cost a quarter of the time; unless the
+    # schedule goes on in translation.
+    goes_on = any(word in configured for word in ("codegen_spec", "pass_pipeline"))
+    if not _phases(invocation, "executable-configurations", "end", verify=goes_on) or compiler.errors:
         return _failed("compile_error", compiler)
     output = api.Output.open_membuffer()
     invocation.output_vm_bytecode(output)

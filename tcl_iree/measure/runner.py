@@ -7,12 +7,13 @@ from types import TracebackType
 
 import numpy as np
 
+from tcl_iree.hardware import machine_memory
 from tcl_iree.measure.results import Artifact, Failure, FailureKind, RunResult
 from tcl_iree.measure.timing import TimingPolicy
 from tcl_iree.measure.worker import Worker
 from tcl_iree.measure.zygote import Outcome
 from tcl_iree.target import Target
-from tcl_iree.workload import Workload
+from tcl_iree.workload.model import Workload
 
 _JOB = "tcl_iree.measure.run_job:job"
 _RECENT = 8
@@ -25,7 +26,7 @@ class Runner:
         target: where to run; it must be usable here.
         policy: how long to time one candidate.
         timeout: seconds one measurement may take, verification included.
-        memory_bytes: address space one measurement may use.
+        memory_bytes: address space one measurement may use; by default most of the machine's memory.
     """
 
     def __init__(
@@ -33,12 +34,14 @@ class Runner:
         target: Target,
         policy: TimingPolicy | None = None,
         timeout: float = 30.0,
-        memory_bytes: int = 16 << 30,
+        memory_bytes: int | None = None,
     ) -> None:
         target.require_runnable()
         self.target = target
         self._policy = policy or TimingPolicy()
-        self._timeout, self._memory = timeout, memory_bytes
+        self._timeout = timeout
+        # A CUDA driver reserves address space far beyond what it uses: no limit can be set on it.
+        self._memory = None if target.kind == "cuda" else memory_bytes or int(0.8 * machine_memory())
         self._worker = Worker(_JOB)
         # Calm speed of each reference: recent measurements only, since the machine's own speed drifts.
         self._floors: dict[str, deque[float]] = {}

@@ -96,13 +96,13 @@ def time_kernel(
     while True:
         rounds.append(take_round())
         calm = _calm_rounds(rounds, policy, floor)
-        stopped_early = best_ratio > 0 and math.exp(_log_ratio(rounds[-1:])) * policy.give_up_at < best_ratio
+        stopped_early = bool(calm) and best_ratio > 0 and math.exp(_log_ratio(calm)) * policy.give_up_at < best_ratio
         if stopped_early or _precise(calm, policy):
             break
         if time.monotonic() > deadline and len(rounds) >= 3:
             break
     is_calm = stopped_early or len(calm) >= policy.min_rounds
-    used = calm if is_calm and calm else rounds
+    used = calm if is_calm else rounds
     return _summary(used, len(rounds) - len(used), is_calm, stopped_early)
 
 
@@ -144,13 +144,18 @@ def _standard_error(rounds: Sequence[_Round]) -> float:
 
 def _slice_lengths(reference: Slice, candidate: Slice, policy: TimingPolicy) -> list[tuple[int, int]]:
     """Dispatches per slice of the reference and of the candidate, for each distinct slice length."""
-    found = [(_repeats(reference, seconds), _repeats(candidate, seconds)) for seconds in policy.slice_seconds]
+    found: list[tuple[int, int]] = []
+    for seconds in policy.slice_seconds:
+        if found and found[-1] == (1, 1):  # one dispatch of each already fills the shorter slice
+            break
+        found.append((_repeats(reference, seconds), _repeats(candidate, seconds)))
     return list(dict.fromkeys(found))
 
 
 def _repeats(run: Slice, slice_seconds: float) -> int:
     """Dispatches that fill one slice; also warms the kernel up."""
-    run(1)
+    if run(1) > 50 * slice_seconds:
+        return 1
     times = 1
     while times < 100_000:
         seconds = min(run(times), run(times))

@@ -12,7 +12,7 @@ directory below SCRATCH, which is also its TMPDIR.
 
 from __future__ import annotations
 
-import ctypes
+import errno
 import importlib
 import os
 import resource
@@ -25,20 +25,25 @@ import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
+from pathlib import Path
 from typing import Any
 
-_PR_SET_PDEATHSIG = 1
-_STDERR_TAIL = 4000
+from tcl_iree.processes import die_with_parent
+
+_LOG = "stderr.log"
+_LOG_TAIL = 4000
 _OUT_OF_MEMORY = 112
+# Trouble of the machine, not of the job.
+_MACHINE_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.EAGAIN}
 
 
 @dataclass(frozen=True)
 class Job:
-    """One call of the zygote's function, with limits."""
+    """One call of the zygote's function, with limits; no memory limit if `memory_bytes` is None."""
 
     arguments: dict[str, Any]
     timeout: float
-    memory_bytes: int
+    memory_bytes: int | None
 
 
 @dataclass(frozen=True)
@@ -46,9 +51,9 @@ class Outcome:
     """How a job ended.
 
     Attributes:
-        status: `done`, `raised` (a Python exception), `timeout` or `died`.
+        status: `done`, `raised` (a Python exception), `timeout`, `died`, or `broken` (the machine could not run it).
         value: what the function returned, if done.
-        detail: exception or signal, and the tail of standard error.
+        detail: first line: what happened; then a traceback or the tail of standard error.
     """
 
     status: str
@@ -56,57 +61,60 @@ class Outcome:
     detail: str
     seconds: float
 
+    @property
+    def headline(self) -> str:
+        """What happened, in one line."""
+        return (self.detail.splitlines() or [self.status])[0][:400]
+
 
 def serve(parent: Connection, function: Callable[..., Any], scratch: str) -> None:
     """Run jobs until the parent hangs up."""
-    os.environ["TMPDIR"] = tempfile.tempdir = scratch
     while True:
         try:
             job: Job = parent.recv()
         except (EOFError, OSError):
             return
-        parent.send(_run(job, function, parent))
+        started = time.monotonic()
+        try:
+            status, value, detail = _run(job, function, parent, scratch)
+        except OSError as error:  # no process, no descriptor, no space for the job's directory
+            status, value, detail = "broken", None, str(error)
+        try:
+            parent.send(Outcome(status, value, detail, time.monotonic() - started))
+        except OSError:
+            return
 
 
-def _run(job: Job, function: Callable[..., Any], parent: Connection) -> Outcome:
-    started = time.monotonic()
-    receive_fd, send_fd = os.pipe()
-    directory, zygote = tempfile.mkdtemp(), os.getpid()
-    with tempfile.TemporaryFile() as log:
+def _run(job: Job, function: Callable[..., Any], parent: Connection, scratch: str) -> tuple[str, Any, str]:
+    directory, zygote = tempfile.mkdtemp(dir=scratch), os.getpid()
+    try:
+        receive_fd, send_fd = os.pipe()
         child = os.fork()
         if child == 0:
             os.close(receive_fd)
-            _child(job, function, Connection(send_fd, readable=False), log.fileno(), parent, directory, zygote)
+            parent.close()
+            _child(job, function, Connection(send_fd, readable=False), directory, zygote)
         os.close(send_fd)
         with Connection(receive_fd, writable=False) as results:
             status, value = _await(results, parent, job.timeout)
-        # The child's own session holds its helpers (the linker) too.
-        _kill_session(child)
+        _kill_session(child)  # which holds the child's helpers (the linker) too
         _, code = os.waitpid(child, 0)
-        log.seek(max(0, log.seek(0, os.SEEK_END) - _STDERR_TAIL))
-        tail = log.read().decode(errors="replace").strip()
-    shutil.rmtree(directory, ignore_errors=True)
-    detail = ""
-    if status == "raised":
-        status, value, detail = "raised", None, str(value)
-    elif status != "done":
-        detail = f"{_ending(status, code, job)}\n{tail}".strip()
-    return Outcome(status, value, detail, time.monotonic() - started)
+        if status in ("raised", "broken"):
+            return status, None, str(value)
+        detail = "" if status == "done" else f"{_ending(status, code, job)}\n{_log_tail(directory)}".strip()
+        return status, value, detail
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
 
 
 def _await(results: Connection, parent: Connection, timeout: float) -> tuple[str, Any]:
-    deadline = time.monotonic() + timeout
-    while True:
-        ready = wait([results, parent], max(0.0, deadline - time.monotonic()))
-        if results in ready:
-            try:
-                return results.recv()
-            except (EOFError, OSError):
-                return "died", None
-        if parent in ready:  # the parent speaks only between jobs, so it is gone: go with it
-            return "timeout", None
-        if not ready:
-            return "timeout", None
+    ready = wait([results, parent], timeout)
+    if results not in ready:  # too late, or the parent is gone: it speaks only between jobs
+        return "timeout", None
+    try:
+        return results.recv()
+    except (EOFError, OSError):
+        return "died", None
 
 
 def _ending(status: str, code: int, job: Job) -> str:
@@ -115,8 +123,15 @@ def _ending(status: str, code: int, job: Job) -> str:
     if os.WIFSIGNALED(code):
         return f"killed by {signal.Signals(os.WTERMSIG(code)).name}"
     if os.WEXITSTATUS(code) == _OUT_OF_MEMORY:
-        return f"reached its memory limit of {job.memory_bytes / (1 << 30):.1f} GiB"
+        return f"reached its memory limit of {(job.memory_bytes or 0) / (1 << 30):.1f} GiB"
     return f"exited with {os.WEXITSTATUS(code)}"
+
+
+def _log_tail(directory: str) -> str:
+    try:
+        return Path(directory, _LOG).read_text(errors="replace")[-_LOG_TAIL:].strip()
+    except OSError:
+        return ""
 
 
 def _kill_session(child: int) -> None:
@@ -127,37 +142,40 @@ def _kill_session(child: int) -> None:
             continue
 
 
-def _child(
-    job: Job,
-    function: Callable[..., Any],
-    results: Connection,
-    log_fd: int,
-    parent: Connection,
-    directory: str,
-    zygote: int,
-) -> None:
+def _child(job: Job, function: Callable[..., Any], results: Connection, directory: str, zygote: int) -> None:
+    code = 1
     try:
-        os.setsid()
-        os.chdir(directory)
-        os.environ["TMPDIR"] = tempfile.tempdir = directory
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != zygote:  # it died before the line above
-            os._exit(1)
-        parent.close()
-        os.dup2(log_fd, 1)
-        os.dup2(log_fd, 2)
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        resource.setrlimit(resource.RLIMIT_AS, (job.memory_bytes, job.memory_bytes))
+        message: tuple[str, Any]
         try:
+            _enter(job, directory, zygote)
             message = ("done", function(**job.arguments))
         except MemoryError:
-            os._exit(_OUT_OF_MEMORY)
-        except Exception:
-            message = ("raised", traceback.format_exc())
+            code = _OUT_OF_MEMORY
+            return
+        except Exception as error:
+            machine = isinstance(error, OSError) and error.errno in _MACHINE_ERRORS
+            headline = f"{type(error).__name__}: {error}".partition("\n")[0]
+            message = ("broken" if machine else "raised", f"{headline}\n{traceback.format_exc()}")
         results.send(message)
+        code = 0
     finally:
-        os._exit(0)
+        os._exit(code)
+
+
+def _enter(job: Job, directory: str, zygote: int) -> None:
+    """Make this child a session of its own, in its own directory, within the job's limits."""
+    os.setsid()
+    die_with_parent(zygote)
+    os.chdir(directory)
+    os.environ["TMPDIR"] = tempfile.tempdir = directory
+    log = os.open(_LOG, os.O_WRONLY | os.O_CREAT)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if job.memory_bytes is not None:
+        _, hard = resource.getrlimit(resource.RLIMIT_AS)
+        limit = job.memory_bytes if hard == resource.RLIM_INFINITY else min(job.memory_bytes, hard)
+        resource.setrlimit(resource.RLIMIT_AS, (limit, hard))
 
 
 def main() -> None:

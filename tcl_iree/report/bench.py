@@ -54,13 +54,15 @@ class BenchReport:
     """All flag sets of one model on one target.
 
     Attributes:
+        scope: which flag sets were tried.
         best: the name of the fastest flag set.
         depends_on_input: whether the output was seen to move with the input; if not, `error` proves nothing.
-        profiles: where the time goes, for plain and for the best flag set.
+        profiles: where the time goes, for every flag set that ran; empty lists where the device has no profiler.
     """
 
     model: str
     target: str
+    scope: str
     rows: tuple[BenchRow, ...]
     best: str
     depends_on_input: bool
@@ -82,8 +84,16 @@ def bench_tables(report: BenchReport, top: int) -> list[Table]:
         for row in ordered
     ]
     names = ["flag set", "median", "p10 - p90", "vs plain", "outputs", "compile"]
-    made = [table(f"{report.model} on {report.target} (* IREE's best flags)", names, lines, numeric=(1, 2, 3, 5))]
-    for name, entries in report.profiles.items():
+    made = [
+        table(
+            f"{report.model} on {report.target} (* IREE's best flags of scope {report.scope})",
+            names,
+            lines,
+            numeric=(1, 2, 3, 5),
+        )
+    ]
+    for name in dict.fromkeys(("plain", report.best)):
+        entries = report.profiles.get(name, [])
         rows = [
             [entry.name, f"{entry.times:.3g}", seconds(entry.seconds), f"{100 * entry.share:.1f} %"]
             for entry in entries[:top]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import statistics
-import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -17,19 +16,20 @@ import numpy as np
 from tcl_iree.errors import MeasureError, ModelError
 from tcl_iree.frontend import Model
 from tcl_iree.frontend.iree_compile import compile_model
+from tcl_iree.hardware import machine_memory
 from tcl_iree.measure.model_job import random_inputs, redrawn
 from tcl_iree.measure.worker import Worker
+from tcl_iree.processes import scratch_directory
 from tcl_iree.report.bench import BenchReport, BenchRow, DispatchTime
 from tcl_iree.target import Target
 from tcl_iree.workflows.flag_sets import PLAIN, FlagSet, flag_sets, with_larger_stack
 from tcl_iree.workflows.profile import profile
 
 _JOB = "tcl_iree.measure.model_job:job"
-_MEMORY = 20 << 30
 _SETUP_SECONDS = 600.0
-_PROFILE_SECONDS = 3.0
+_PROFILE_SECONDS = 1.5
 # Two correct compilations of a deep network differ by reordered sums; a wrong one by far more.
-_AGREE = {"float64": 1e-6, "float32": 5e-3, "float16": 5e-2}
+_AGREE = {"float64": 1e-6, "float32": 5e-3, "float16": 5e-2, "bfloat16": 1e-1}
 
 Say = Callable[[str, int], None]
 
@@ -43,13 +43,9 @@ class _Compiled:
 
 
 def bench(
-    model: Model,
-    target: Target,
-    scope: str = "standard",
-    seconds: float = 20.0,
-    say: Say = lambda text, advance: None,
+    model: Model, target: Target, scope: str = "standard", seconds: float = 20.0, say: Say = lambda text, advance: None
 ) -> BenchReport:
-    """Compile `model` with every flag set, check that they agree, time them in turn, profile the best.
+    """Compile `model` with every flag set, check that they agree, time them in turn, profile each.
 
     Args:
         scope: which flag sets, see `flag_sets`.
@@ -61,7 +57,7 @@ def bench(
         MeasureError: it compiles but cannot run.
     """
     target.require_runnable()
-    with tempfile.TemporaryDirectory(prefix="tcl-iree-bench-") as scratch, Worker(_JOB) as worker:
+    with scratch_directory("bench") as scratch, Worker(_JOB) as worker:
         rows: dict[str, BenchRow] = {}
         compiled: list[_Compiled] = []
         for flag_set in flag_sets(target, scope):
@@ -77,27 +73,30 @@ def bench(
         draws = _draws(runs, model, compiled[0])
         say("checking outputs", 0)
         reference = runs.outputs(compiled[0].path, draws)
-        depends = any(not np.array_equal(a, b, equal_nan=True) for a, b in zip(*reference, strict=True))
         usable = []
         for made in compiled:
             status, error = _compare(reference, runs, made, draws)
             rows[made.flag_set.name] = replace(rows[made.flag_set.name], status=status, error=error)
             if status == "ok":
                 usable.append(made)
+        if not usable:
+            raise MeasureError(f"{model.name} does not give the same output twice: {rows[PLAIN.name].status}")
         say(f"timing {len(usable)} flag sets in turn", 1)
         taken = runs.interleave({made.flag_set.name: str(made.path) for made in usable}, draws[0], seconds)
-        _fill_times(rows, taken)
+        _fill_rows(rows, taken)
         best = min(usable, key=lambda made: statistics.median(taken[made.flag_set.name]))
-        say("profiling", 1)
-        profiled = {made.flag_set.name: made for made in (compiled[0], best)}
-        profiles = {name: _profile(made, runs, draws[0], target, taken) for name, made in profiled.items()}
+        profiles = {}
+        for made in usable:
+            say(f"profiling {made.flag_set.name}", 0)
+            profiles[made.flag_set.name] = _profile(made, runs, draws[0], target, taken)
         say("done", 1)
-        return BenchReport(model.name, str(target), tuple(rows.values()), best.flag_set.name, depends, profiles)
+        depends = _moves(*reference)
+        return BenchReport(model.name, str(target), scope, tuple(rows.values()), best.flag_set.name, depends, profiles)
 
 
 def bench_steps(target: Target, scope: str) -> int:
     """Steps `bench` reports."""
-    return len(flag_sets(target, scope)) + 3
+    return len(flag_sets(target, scope)) + 2
 
 
 class _Runs:
@@ -118,9 +117,10 @@ class _Runs:
 
     def _call(self, timeout: float, **arguments: Any) -> Any:
         arguments |= {"device": self._target.device, "flags": list(self._target.runtime_flags)}
-        outcome = self._worker.run(arguments, timeout, _MEMORY)
+        memory = None if self._target.kind == "cuda" else int(0.9 * machine_memory())
+        outcome = self._worker.run(arguments, timeout, memory)
         if outcome.status != "done":
-            raise MeasureError(f"the compiled model does not run: {outcome.detail.strip().splitlines()[-1]}")
+            raise MeasureError(f"the compiled model does not run: {outcome.headline}")
         return outcome.value
 
 
@@ -166,24 +166,45 @@ def _compare(
         return str(error), None
     worst = 0.0
     for wanted, got in zip(chain(*reference), chain(*actual), strict=True):
-        limit = _AGREE.get(str(wanted.dtype), 0.0)
-        scale = float(np.sqrt(np.mean(np.square(wanted, dtype=np.float64)))) or 1.0
-        difference = float(np.max(np.abs(wanted.astype(np.float64) - got.astype(np.float64)), initial=0.0)) / scale
+        difference = _difference(wanted, got)
         worst = max(worst, difference)
-        if not difference <= limit:
+        if not difference <= _AGREE.get(str(wanted.dtype), 0.0):
             return f"wrong result: outputs differ by {difference:.2g} of their size", difference
     return "ok", worst
 
 
-def _fill_times(rows: dict[str, BenchRow], taken: dict[str, list[float]]) -> None:
+def _difference(wanted: np.ndarray, got: np.ndarray) -> float:
+    """Largest difference relative to the size of the numbers; infinite where only one is finite."""
+    a, b = wanted.astype(np.float64), got.astype(np.float64)
+    finite = np.isfinite(a)
+    if not np.array_equal(finite, np.isfinite(b)) or not np.array_equal(a[~finite], b[~finite], equal_nan=True):
+        return float("inf")
+    scale = float(np.sqrt(np.mean(np.square(a[finite])))) if finite.any() else 1.0
+    return float(np.max(np.abs(a[finite] - b[finite]), initial=0.0)) / (scale or 1.0)
+
+
+def _moves(first: list[np.ndarray], second: list[np.ndarray]) -> bool:
+    """Whether the output changed with the input by more than two compilations may differ."""
+    return any(
+        _difference(a, b) > _AGREE.get(str(a.dtype), 0.0) and np.isfinite(a).any()
+        for a, b in zip(first, second, strict=True)
+    )
+
+
+def _fill_rows(rows: dict[str, BenchRow], taken: dict[str, list[float]]) -> None:
+    """Add times; a row whose code another row has too takes over that row's outcome."""
     plain = taken.get(PLAIN.name)
     for name, row in rows.items():
-        times = taken.get(row.same_as or name)
+        twin = rows[row.same_as] if row.same_as else row
+        times = taken.get(twin.name)
         if not times:
+            rows[name] = replace(row, status=twin.status, error=twin.error)
             continue
         p10, *_, p90 = statistics.quantiles(times, n=10)
         ratio = statistics.median(a / b for a, b in zip(plain, times, strict=True)) if plain else None
-        rows[name] = replace(row, median=statistics.median(times), p10=p10, p90=p90, ratio=ratio)
+        rows[name] = replace(
+            row, status=twin.status, error=twin.error, median=statistics.median(times), p10=p10, p90=p90, ratio=ratio
+        )
 
 
 def _profile(

@@ -31,7 +31,7 @@ def flag_sets(target: Target, scope: str = "standard") -> tuple[FlagSet, ...]:
 
     Args:
         scope: `quick` (each flag alone), `standard` (opt level x data tiling x im2col, and microkernels on
-            plain and on data tiling) or `all` (every combination).
+            all of these without an opt level) or `all` (every combination).
     """
     if target.kind != "cpu":
         levels = [FlagSet(level or "plain", _level(level)) for level in ("", "O2", "O3")]
@@ -41,7 +41,7 @@ def flag_sets(target: Target, scope: str = "standard") -> tuple[FlagSet, ...]:
         alone = bool(level) + tiling + im2col + bool(ukernels)
         if scope == "quick" and alone > 1:
             continue
-        if scope == "standard" and ukernels and (level or im2col):
+        if scope == "standard" and ukernels and level:
             continue
         parts = [level, "data-tiling" * tiling, "im2col" * im2col, f"ukernels={ukernels}" if ukernels else ""]
         flags = [*_level(level), *[_DATA_TILING] * tiling, *[_IM2COL] * im2col]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,6 +11,8 @@ import numpy as np
 from iree import _runtime_libs
 
 from tcl_iree.errors import MeasureError
+from tcl_iree.hardware import machine_memory
+from tcl_iree.processes import run_limited, scratch_directory
 from tcl_iree.report.bench import DispatchTime
 from tcl_iree.target import Target
 
@@ -25,7 +26,7 @@ def profile(vmfb: Path, function: str, inputs: Sequence[np.ndarray], target: Tar
         MeasureError: the profiler gives nothing for this device.
     """
     tools = Path(_runtime_libs.__path__[0])
-    with tempfile.TemporaryDirectory(prefix="tcl-iree-profile-") as scratch:
+    with scratch_directory("profile") as scratch:
         output = Path(scratch) / "run.ireeprof"
         arguments = [str(tools / "iree-benchmark-module"), f"--module={vmfb}", f"--function={function}"]
         for index, array in enumerate(inputs):
@@ -54,7 +55,7 @@ def profile(vmfb: Path, function: str, inputs: Sequence[np.ndarray], target: Tar
 def _tool(command: list[str]) -> str:
     name = Path(command[0]).name
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False)
+        done = run_limited(command, _SECONDS, machine_memory())
     except subprocess.TimeoutExpired:
         raise MeasureError(f"{name} did not finish in {_SECONDS:g} s") from None
     if done.returncode:

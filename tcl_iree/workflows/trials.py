@@ -14,10 +14,11 @@ from tcl_iree.measure.inputs import make_buffers, mismatch, to_float
 from tcl_iree.measure.results import Artifact, BuildResult, Failure, RunResult
 from tcl_iree.measure.run_job import DRAWS
 from tcl_iree.measure.runner import Runner
-from tcl_iree.workload import Workload
 from tcl_iree.workload.evaluate import CannotEvaluate, evaluate
+from tcl_iree.workload.model import Workload
 
 DEFAULT = Schedule("default")
+_BUILDS_AHEAD = 4
 
 
 @dataclass(frozen=True)
@@ -45,23 +46,25 @@ class TrialSession:
         self._workload, self._builder, self._runner, self._database = workload, builder, runner, database
         self._flags = " ".join(builder.flags)
         self._best = 0.0
+        self._reference: Artifact | None = None
         built = builder.build_default(workload)
-        if not built.artifact:
-            assert built.failure
-            raise MeasureError(f"IREE's default for {workload.label} does not build: {built.failure.detail}")
-        self._reference: Artifact = built.artifact
-        self.check = check_reference(workload, built.artifact, runner)
+        self._reference = built.artifact
+        self.default = self._finish(DEFAULT, built)
+        if not self._reference or self.default.status != "ok":
+            reason = (self.default.detail.splitlines() or [""])[0]
+            raise MeasureError(f"IREE's default for {workload.label} gives {self.default.status}: {reason}")
+        self.check = check_reference(workload, self._reference, runner)
         if self.check.status == "wrong":
             raise MeasureError(f"IREE's default for {workload.label} is wrong: {self.check.detail}")
-        self.default = self._finish(DEFAULT, built)
-        if self.default.status != "ok":
-            raise MeasureError(f"IREE's default for {workload.label} does not run: {self.default.detail}")
 
     def measure(self, schedules: Sequence[Schedule]) -> Iterator[Trial]:
-        """Build all schedules (in parallel), then run them one by one; yields each as soon as it is recorded."""
-        libraries = [Library(schedule.script or "", schedule.entry) for schedule in schedules]
-        for schedule, built in zip(schedules, self._builder.build_many(self._workload, libraries), strict=True):
-            yield self._finish(schedule, built)
+        """Build a few schedules in parallel, run them one by one, and so on; yields each once it is recorded."""
+        chunk = _BUILDS_AHEAD * self._builder.workers
+        for start in range(0, len(schedules), chunk):
+            part = schedules[start : start + chunk]
+            libraries = [Library(schedule.script or "", schedule.entry) for schedule in part]
+            for schedule, built in zip(part, self._builder.build_many(self._workload, libraries), strict=True):
+                yield self._finish(schedule, built)
 
     def _finish(self, schedule: Schedule, built: BuildResult) -> Trial:
         known = self._measured_before(built.artifact) if built.artifact else None
@@ -69,6 +72,7 @@ class TrialSession:
             trial = replace(
                 known,
                 uid=uuid.uuid4().hex,
+                spec=str(self._builder.target),
                 schedule=schedule.sha,
                 build_seconds=built.seconds,
                 run_seconds=0.0,
@@ -77,27 +81,28 @@ class TrialSession:
             )
         else:
             run = None
-            if built.artifact:
+            if built.artifact and self._reference:
                 run = self._runner.measure(self._workload, built.artifact, self._reference, self._best)
             trial = self._trial(schedule, built, run)
-        self._best = max(self._best, trial.ratio or 0.0)
+        if trial.calm:
+            self._best = max(self._best, trial.ratio or 0.0)
         load = self._workload
         record = WorkloadRecord(load.key, load.label, load.payload, load.flops, load.bytes)
         self._database.add_trial(record, schedule, trial)
         return trial
 
     def _measured_before(self, artifact: Artifact) -> Trial | None:
-        """An earlier trial with the very same code on this target."""
+        """An earlier trial of this group with the very same code, beside the very same default."""
         found = self._database.trials(
             workload=self._workload.key,
             target=self._builder.target.key,
             iree=IREE_VERSION,
+            flags=self._flags,
             artifact=artifact.sha,
         )
-        return next(
-            (trial for trial in found if trial.status == "ok" and trial.calm and not trial.stopped_early),
-            None,
-        )
+        reference = self._reference.sha if self._reference else None
+        usable = [trial for trial in found if trial.status == "ok" and trial.calm and not trial.stopped_early]
+        return next((trial for trial in usable if trial.reference == reference), None)
 
     def _trial(self, schedule: Schedule, built: BuildResult, run: RunResult | None) -> Trial:
         failure: Failure | None = built.failure or (run.failure if run else None)
@@ -114,6 +119,7 @@ class TrialSession:
             status=failure.kind.value if failure else "ok",
             detail=failure.detail if failure else "",
             artifact=built.artifact.sha if built.artifact else None,
+            reference=self._reference.sha if self._reference else None,
             p10=timing.p10 if timing else None,
             p50=timing.p50 if timing else None,
             p90=timing.p90 if timing else None,
@@ -140,7 +146,7 @@ def check_reference(workload: Workload, reference: Artifact, runner: Runner) -> 
         return ReferenceCheck("unchecked", str(reason))
     actual = runner.outputs(workload, reference, DRAWS[0])
     if isinstance(actual, Failure):
-        return ReferenceCheck("wrong", f"{actual.kind}: {actual.detail}")
+        return ReferenceCheck("unchecked", f"it could not be run: {actual.kind}")
     for index, values in expected.items():
         dtype = workload.bindings[index].dtype
         error = mismatch(workload, dtype, values, to_float(actual[index], dtype))

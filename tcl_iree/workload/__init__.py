@@ -1,7 +1,4 @@
-"""Workloads: one distinct dispatch each, as IREE formed it, with its loops, operands and a stable key."""
+"""Workloads: one distinct dispatch each, as IREE formed it, with its loops, operands and a stable key.
 
-from tcl_iree.workload.analysis import analyse
-from tcl_iree.workload.model import Binding, Loop, Operand, StructuredOp, Workload
-from tcl_iree.workload.payload import isolate
-
-__all__ = ["Binding", "Loop", "Operand", "StructuredOp", "Workload", "analyse", "isolate"]
+`model` holds the values and imports nothing heavy, so that run workers can use it; the other files read IR.
+"""

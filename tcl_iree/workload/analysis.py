@@ -8,7 +8,7 @@ from iree.compiler import ir
 
 from tcl_iree.errors import WorkloadError
 from tcl_iree.workload.graph import build_graph, structural_key
-from tcl_iree.workload.model import Binding, Loop, Operand, StructuredOp, Workload
+from tcl_iree.workload.model import DTYPE_BYTES, Binding, Loop, Operand, StructuredOp, Workload
 from tcl_iree.workload.payload import SUBSPAN, access_of, walk
 from tcl_iree.workload.structure import (
     ATTENTION,
@@ -77,7 +77,7 @@ def analyse(payload: str) -> Workload:
             bindings=bindings,
             ops=tuple(described),
             flops=sum(op.flops for op in described),
-            bytes=sum(binding.size_bytes * (2 if binding.access == "readwrite" else 1) for binding in bindings),
+            bytes=_least_traffic(bindings, described if limits else []),
             gathers=bool(limits),
             index_limit=min(limits, default=0),
         )
@@ -149,6 +149,17 @@ def _bindings(ops: list[ir.Operation]) -> tuple[Binding, ...]:
             access = "readwrite"
         found[index] = Binding(shape_of(tensor), dtype_of(tensor), access)
     return tuple(found[index] for index in sorted(found))
+
+
+def _least_traffic(bindings: tuple[Binding, ...], gathering: list[StructuredOp]) -> int:
+    """Every buffer once (twice if read and written); a gather touches of a table no more than its own points."""
+    total = 0
+    for binding in bindings:
+        touched = binding.size_bytes
+        if gathering:
+            touched = min(touched, max(op.points for op in gathering) * DTYPE_BYTES[binding.dtype])
+        total += touched * (2 if binding.access == "readwrite" else 1)
+    return total
 
 
 def _extracts(structured: list[ir.Operation]) -> list[ir.Operation]:

@@ -8,6 +8,7 @@ Reductions are walked point by point with the parallel loops vectorised; contrac
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Callable
 from math import erf, prod
 from typing import Any
@@ -18,10 +19,18 @@ from iree.compiler import ir
 from tcl_iree.workload.analysis import dispatch_ops, parse_payload
 from tcl_iree.workload.model import Workload
 from tcl_iree.workload.payload import SUBSPAN
-from tcl_iree.workload.structure import ATTENTION, SOFTMAX, indexing_maps, is_structured, loops_of
+from tcl_iree.workload.structure import ATTENTION, SOFTMAX, body_expression, indexing_maps, is_structured, loops_of
 
 MAX_WORK = 6e9
 """Elementary operations beyond which `evaluate` refuses: numpy would take minutes."""
+
+
+_MULTIPLY_ADD = {
+    f"{add}({first}, {second})"
+    for add, multiply in (("addf", "mulf"), ("addi", "muli"))
+    for product in (f"{multiply}(in0, in1)", f"{multiply}(in1, in0)")
+    for first, second in (("out0", product), (product, "out0"))
+}
 
 
 class CannotEvaluate(Exception):
@@ -34,9 +43,14 @@ def evaluate(workload: Workload, buffers: list[np.ndarray]) -> dict[int, np.ndar
     Raises:
         CannotEvaluate: with the reason.
     """
+    if workload.flops > MAX_WORK:
+        raise CannotEvaluate("it is too large for numpy here")
     module = parse_payload(workload.payload)
-    with module.context:
-        return _Interpreter([np.array(buffer) for buffer in buffers]).run(dispatch_ops(module))
+    try:
+        with module.context, np.errstate(all="ignore"):
+            return _Interpreter([np.array(buffer) for buffer in buffers]).run(dispatch_ops(module))
+    except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+        raise CannotEvaluate(f"numpy stumbles: {type(error).__name__}: {error}") from error
 
 
 class _Interpreter:
@@ -190,11 +204,8 @@ def _einsum(op: ir.Operation) -> str | None:
     expressions = [expression for affine_map in maps for expression in affine_map.results]
     if not all(isinstance(expression, ir.AffineDimExpr) for expression in expressions):
         return None
-    block = op.regions[0].blocks[0]
-    names = [inner.operation.name.rpartition(".")[2] for inner in block.operations]
-    casts = {"extf", "extsi", "sitofp"}
-    core = [name for name in names if name not in casts]
-    if core not in (["mulf", "addf", "yield"], ["muli", "addi", "yield"]):
+    body = re.sub(r"(?:extf|extsi|sitofp)\((in\d)\)", r"\1", body_expression(op))
+    if body not in _MULTIPLY_ADD:
         return None
     left, right, out = (_letters(affine_map) for affine_map in maps)
     return f"{left},{right}->{out}"
@@ -267,6 +278,23 @@ def _erf(x: Any) -> Any:
     return np.vectorize(erf, otypes=[np.float64])(x)
 
 
+def _sign_extend(a: Any) -> Any:
+    return -np.asarray(a).astype(np.int64) if np.asarray(a).dtype == np.bool_ else a
+
+
+def _zero_extend(a: Any) -> Any:
+    """Only truth values: of anything else the width, and so the value of a negative number, is not known here."""
+    if np.asarray(a).dtype != np.bool_:
+        raise CannotEvaluate("an unsigned extension")
+    return np.asarray(a).astype(np.int64)
+
+
+def _truncate_to_bool(a: Any) -> Any:
+    if not np.isin(a, (0, 1)).all():
+        raise CannotEvaluate("a truncation")
+    return np.asarray(a).astype(np.bool_)
+
+
 def _divide(a: Any, b: Any) -> Any:
     with np.errstate(all="ignore"):
         return np.divide(a, b)
@@ -286,9 +314,10 @@ _SCALAR: dict[str, Callable[..., Any]] = {
     "arith.ori": lambda a, b: np.asarray(a).astype(np.int64) | np.asarray(b).astype(np.int64),
     "arith.xori": lambda a, b: np.asarray(a).astype(np.int64) ^ np.asarray(b).astype(np.int64),
     "arith.select": lambda c, a, b: np.where(c, a, b),
-    "arith.extf": lambda a: a, "arith.truncf": lambda a: a, "arith.extsi": lambda a: a, "arith.extui": lambda a: a,
-    "arith.trunci": lambda a: a, "arith.index_cast": lambda a: a, "arith.index_castui": lambda a: a,
-    "arith.sitofp": lambda a: np.asarray(a, np.float64), "arith.uitofp": lambda a: np.asarray(a, np.float64),
+    "arith.extf": lambda a: a, "arith.truncf": lambda a: a, "arith.extsi": _sign_extend, "arith.extui": _zero_extend,
+    "arith.uitofp": lambda a: np.asarray(_zero_extend(a), np.float64), "arith.trunci": _truncate_to_bool,
+    "arith.index_cast": lambda a: a, "arith.index_castui": lambda a: a,
+    "arith.sitofp": lambda a: np.asarray(a, np.float64), 
     "arith.fptosi": lambda a: np.trunc(a).astype(np.int64),
     "math.exp": np.exp, "math.exp2": np.exp2, "math.log": np.log, "math.sqrt": np.sqrt, "math.tanh": np.tanh,
     "math.rsqrt": lambda a: 1.0 / np.sqrt(a), "math.erf": _erf, "math.absf": np.abs, "math.powf": np.power,
