@@ -63,7 +63,8 @@ def measure(
     repeats: int,
 ) -> np.ndarray:
     """Scores (higher is faster), one row a schedule, one column a repeat."""
-    policy = TimingPolicy(calibrate=calibrate)
+    # Without calibration nothing tells when to stop: a fixed number of rounds, about a second.
+    policy = TimingPolicy() if calibrate else TimingPolicy(calibrate=False, min_rounds=30, max_rounds=30)
     order = [(index, repeat) for index in range(len(artifacts)) for repeat in range(repeats)]
     random.Random(0).shuffle(order)
     scores = np.zeros((len(artifacts), repeats))

@@ -54,6 +54,23 @@ def test_extract_prints_a_table_and_json(capsys: pytest.CaptureFixture[str], tmp
     assert (tmp_path / "payloads" / f"{dispatch['key']}.mlir").exists()
 
 
+def test_a_saved_dispatch_can_be_measured_and_benched(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    run(capsys, "extract", MATMUL, "--save", str(tmp_path))
+    (payload,) = tmp_path.glob("*.mlir")
+    code, out, _ = run(capsys, "bench", str(payload), "--scope", "quick", "--target", "cpu,threads=1", "--json")
+    assert code == 0
+    rows = {row["name"]: row for row in json.loads(out)["rows"]}
+    assert rows["plain"]["status"] == "ok"
+    assert all(row["median"] for row in rows.values() if row["status"] == "ok")
+    database = ["--db", str(tmp_path / "a.db")]
+    code, out, _ = run(capsys, "measure", str(payload), TILE, "--target", "cpu,threads=1", "--json", *database)
+    assert [trial["status"] for trial in json.loads(out)["trials"]] == ["ok", "ok"]
+    payload.write_text(payload.read_text().replace("linalg.matmul", "linalg.matmull"))
+    code, _, err = run(capsys, "bench", str(payload))
+    assert (code, len(err.strip().splitlines())) == (2, 1)
+    assert "not a usable payload" in err
+
+
 def test_measure_records_every_outcome(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     database = str(tmp_path / "a.db")
     arguments = [

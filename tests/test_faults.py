@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 import uuid
 from pathlib import Path
 
@@ -71,33 +72,54 @@ def test_a_full_disk_under_the_cache_costs_only_the_cache(tmp_path: Path) -> Non
         assert len(database.trials()) == 5
 
 
-def test_ctrl_c_keeps_what_was_measured(tmp_path: Path) -> None:
-    mark = f"TCL_IREE_TEST_MARK={uuid.uuid4().hex}"
+def recorded(path: Path) -> int:
+    if not path.exists():
+        return 0
+    with Database(path) as database:
+        return len(database.trials())
+
+
+def command_line(arguments: list[str], directory: Path, mark: str) -> "subprocess.Popen[str]":
+    """The `tcl-iree` command in a session of its own, marked in its environment."""
     name, _, value = mark.partition("=")
-    scripts = []
-    text = (DATA / "tile_matmul.mlir").read_text()
+    environment = {**os.environ, name: value, "TCL_IREE_CACHE": str(directory / "cache"), "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-m", "tcl_iree", *arguments, "--target", "cpu,threads=1"]
+    return subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment, start_new_session=True)
+
+
+@pytest.mark.parametrize("moment", ["running", "building"])
+def test_ctrl_c_keeps_what_was_measured(moment: str, tmp_path: Path) -> None:
+    mark = f"TCL_IREE_TEST_MARK={uuid.uuid4().hex}"
+    model, scripts = tmp_path / "model.mlir", []
+    text, source = (DATA / "tile_matmul.mlir").read_text(), (DATA / "matmul_bias_relu.mlir").read_text()
+    if moment == "building":
+        text, source = (DATA / "compile_forever.mlir").read_text(), source.replace("96", "768")
+    model.write_text(source)
     for number in range(60):
         path = tmp_path / f"{number}.mlir"
         path.write_text(text.replace("[32, 64, 0]", f"[{number + 1}, 64, 0]"))
         scripts.append(str(path))
-    database = tmp_path / "a.db"
-    model = str(DATA / "matmul_bias_relu.mlir")
-    command = [sys.executable, "-m", "tcl_iree", "measure", model, *scripts, "--target", "cpu,threads=1"]
-    environment = {**os.environ, name: value, "TCL_IREE_CACHE": str(tmp_path / "cache"), "PYTHONPATH": str(ROOT)}
-    process = subprocess.Popen(
-        [*command, "--db", str(database)], stderr=subprocess.PIPE, text=True, env=environment, start_new_session=True
-    )
-
-    def recorded() -> int:
-        if not database.exists():
-            return 0
-        with Database(database) as opened:
-            return len(opened.trials())
-
-    assert wait_for(lambda: recorded() >= 4, seconds=60)
+    database, wanted = tmp_path / "a.db", 4 if moment == "running" else 1
+    process = command_line(["measure", str(model), *scripts, "--db", str(database)], tmp_path, mark)
+    assert wait_for(lambda: recorded(database) >= wanted, seconds=60)
+    time.sleep(0.5)
     os.killpg(process.pid, signal.SIGINT)
-    _, err = process.communicate(timeout=30)
+    _, err = process.communicate(timeout=20)
     assert process.returncode == 130, err
     assert err.strip().splitlines() == ["tcl-iree: interrupted; everything reported so far is kept"]
-    assert recorded() >= 4
+    assert recorded(database) >= wanted
     assert wait_for(lambda: not with_environment(mark)), f"orphans: {with_environment(mark)}"
+
+
+def test_kill_9_during_a_whole_model_compile_leaves_no_orphan(tmp_path: Path) -> None:
+    mark = f"TCL_IREE_TEST_MARK={uuid.uuid4().hex}"
+    process = command_line(["bench", f"{ROOT / 'examples' / 'small_cnn.py'}:build"], tmp_path, mark)
+
+    def compiling() -> bool:
+        commands = [Path(f"/proc/{pid}/cmdline") for pid in with_environment(mark)]
+        return any(b"iree-compile" in path.read_bytes() for path in commands if path.exists())
+
+    assert wait_for(compiling, seconds=60)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert wait_for(lambda: not with_environment(mark), seconds=1), f"orphans: {with_environment(mark)}"

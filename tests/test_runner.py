@@ -125,7 +125,7 @@ def test_candidates_far_behind_the_best_are_not_timed_in_full(
     timing = runner.measure(matmul, default, default, best_ratio=50.0).timing
     assert timing
     assert timing.stopped_early
-    assert timing.rounds == 1
+    assert timing.rounds <= 2
 
 
 def test_zeros_and_flipped_signs_fail_for_every_type(tmp_path: Path, target: Target) -> None:

@@ -7,11 +7,12 @@ from dataclasses import asdict
 from typing import Any
 
 from tcl_iree.cli.common import MODEL_HELP, add_command, add_json, add_target, parse_target, print_json
-from tcl_iree.frontend import load_model
+from tcl_iree.frontend import load_model, read_payload
 from tcl_iree.report.bench import bench_tables
 from tcl_iree.report.progress import progress
 from tcl_iree.report.tables import console
 from tcl_iree.workflows.bench import bench, bench_steps
+from tcl_iree.workflows.bench_workload import bench_workload
 
 
 def register(commands: Any) -> None:
@@ -22,9 +23,10 @@ def register(commands: Any) -> None:
         "Time a model under IREE's own flag sets, interleaved, outputs checked, and show where the time goes.",
         "  tcl-iree bench model.mlir\n"
         "  tcl-iree bench zoo:resnet-50 --target cpu,threads=1 --scope quick\n"
-        "  tcl-iree bench my_models.py:encoder --scope all --json\n",
+        "  tcl-iree bench my_models.py:encoder --scope all --json\n"
+        "  tcl-iree extract model.mlir --save payloads/ && tcl-iree bench payloads/<key>.mlir\n",
     )
-    parser.add_argument("model", help=MODEL_HELP)
+    parser.add_argument("model", help=f"{MODEL_HELP}; or one dispatch saved by `extract --save`")
     add_target(parser)
     parser.add_argument(
         "--scope",
@@ -43,9 +45,13 @@ def run(arguments: argparse.Namespace) -> None:
     target = parse_target(arguments)
     target.require_runnable()
     with progress(bench_steps(target, arguments.scope) + 1, "importing the model") as step:
-        model = load_model(arguments.model)
-        step("imported", advance=1)
-        report = bench(model, target, arguments.scope, arguments.seconds, step)
+        workload = read_payload(arguments.model)
+        if workload:
+            report = bench_workload(workload, target, arguments.scope, step)
+        else:
+            model = load_model(arguments.model)
+            step("imported", advance=1)
+            report = bench(model, target, arguments.scope, arguments.seconds, step)
     if arguments.json:
         print_json(asdict(report))
         return

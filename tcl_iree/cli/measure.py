@@ -19,7 +19,7 @@ from tcl_iree.cli.common import (
 )
 from tcl_iree.database import Database, Schedule
 from tcl_iree.errors import ModelError
-from tcl_iree.frontend import Extraction, extract, load_model
+from tcl_iree.frontend import Extraction, extract, load_model, read_payload
 from tcl_iree.measure.builder import DEFAULT_ENTRY, Builder
 from tcl_iree.measure.runner import Runner
 from tcl_iree.report.progress import progress
@@ -37,7 +37,7 @@ def register(commands: Any) -> None:
         "  tcl-iree measure model.mlir script.mlir\n"
         "  tcl-iree measure zoo:bert-base a.mlir b.mlir@my_entry --dispatch 1f3c --target cpu,threads=1\n",
     )
-    parser.add_argument("model", help=MODEL_HELP)
+    parser.add_argument("model", help=f"{MODEL_HELP}; or one dispatch saved by `extract --save`")
     parser.add_argument(
         "script",
         nargs="*",
@@ -59,8 +59,10 @@ def run(arguments: argparse.Namespace) -> None:
     target.require_runnable()
     schedules = [_read_script(text) for text in arguments.script]
     with progress(len(schedules) + 2, "importing the model") as step:
-        extraction = extract(load_model(arguments.model), target, arguments.iree_flag)
-        workload = _choose(extraction, arguments.dispatch)
+        workload = read_payload(arguments.model)
+        if workload is None:
+            extraction = extract(load_model(arguments.model), target, arguments.iree_flag)
+            workload = _choose(extraction, arguments.dispatch)
         step("measuring IREE's default", advance=1)
         with (
             Database(arguments.db) as database,

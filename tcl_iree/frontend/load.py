@@ -22,8 +22,11 @@ from typing import Any
 
 import numpy as np
 
-from tcl_iree.errors import ModelError
+from tcl_iree.errors import ModelError, WorkloadError
 from tcl_iree.processes import scratch_directory
+from tcl_iree.workload.analysis import analyse
+from tcl_iree.workload.model import Workload
+from tcl_iree.workload.payload import ENTRY, SUBSPAN
 
 _FORMS = "give a .mlir, .mlirbc or .onnx file, module:function, file.py:function or zoo:NAME"
 
@@ -71,6 +74,25 @@ def load_model(source: Any, inputs: Sequence[Any] | None = None) -> Model:
         return _from_function(text)
     problem = f"{path} has a form this project does not read" if path.exists() else f"no model at {text!r}"
     raise ModelError(f"{problem}; {_FORMS}")
+
+
+def read_payload(source: str | Path) -> Workload | None:
+    """The workload in a file that `tcl-iree extract --save` wrote; None if `source` is something else.
+
+    Raises:
+        ModelError: it looks like a payload but is damaged.
+    """
+    path = Path(source)
+    if path.suffix != ".mlir" or not path.is_file():
+        return None
+    with path.open("rb") as file:
+        head = file.read(65536)
+    if SUBSPAN.encode() not in head or f"@{ENTRY}()".encode() not in head:
+        return None
+    try:
+        return analyse(path.read_text())
+    except (WorkloadError, UnicodeDecodeError) as error:
+        raise ModelError(f"{path} is not a usable payload: {_line(error)}") from None
 
 
 def _refuse_other_formats(path: Path) -> None:

@@ -16,7 +16,7 @@ from tcl_iree.target import Target
 from tcl_iree.workload.model import Workload
 
 _JOB = "tcl_iree.measure.run_job:job"
-_RECENT = 8
+_RECENT = 64
 
 
 class Runner:
@@ -38,7 +38,8 @@ class Runner:
     ) -> None:
         target.require_runnable()
         self.target = target
-        self._policy = policy or TimingPolicy()
+        policy = policy or TimingPolicy()
+        self._policy = policy.several_threads() if target.threads > 1 else policy
         self._timeout = timeout
         # A CUDA driver reserves address space far beyond what it uses: no limit can be set on it.
         self._memory = None if target.kind == "cuda" else memory_bytes or int(0.8 * machine_memory())

@@ -16,7 +16,7 @@ import math
 import statistics
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tcl_iree.measure.results import Timing
 
@@ -39,6 +39,8 @@ class TimingPolicy:
         patience: seconds after which disturbed rounds are used after all.
         give_up_at: a candidate this many times slower than the best is timed in one round only.
         calibrate: False keeps every round (to show what calibration brings).
+
+    With several threads use `several_threads()`: their rounds spread widely even on a calm machine.
     """
 
     slice_seconds: tuple[float, ...] = (0.001, 0.005)
@@ -46,10 +48,14 @@ class TimingPolicy:
     min_rounds: int = 8
     max_rounds: int = 80
     precision: float = 0.004
-    disturbed: float = 0.4
+    disturbed: float = 0.08
     patience: float = 5.0
     give_up_at: float = 4.0
     calibrate: bool = True
+
+    def several_threads(self) -> TimingPolicy:
+        """The same for dispatches that run on several threads, whose wake-ups alone differ by a quarter."""
+        return replace(self, disturbed=max(self.disturbed, 0.3))
 
 
 @dataclass(frozen=True)
@@ -78,7 +84,7 @@ def time_kernel(
         best_ratio: reference / best candidate so far; 0 if there is none.
 
     Returns:
-        The timing, and the reference's seconds per dispatch over the rounds used.
+        The timing, and how fast the reference was at its calmest.
     """
     lengths = _slice_lengths(reference, candidate, policy)
 
@@ -96,12 +102,13 @@ def time_kernel(
     while True:
         rounds.append(take_round())
         calm = _calm_rounds(rounds, policy, floor)
-        stopped_early = bool(calm) and best_ratio > 0 and math.exp(_log_ratio(calm)) * policy.give_up_at < best_ratio
+        judged = calm or rounds[1:]  # one disturbed round alone is not enough
+        stopped_early = bool(judged) and math.exp(_log_ratio(judged)) * policy.give_up_at < best_ratio
         if stopped_early or _precise(calm, policy):
             break
         if time.monotonic() > deadline and len(rounds) >= 3:
             break
-    is_calm = stopped_early or len(calm) >= policy.min_rounds
+    is_calm = len(calm) >= (1 if stopped_early else policy.min_rounds)
     used = calm if is_calm else rounds
     return _summary(used, len(rounds) - len(used), is_calm, stopped_early)
 
@@ -181,7 +188,7 @@ def _summary(rounds: list[_Round], retried: int, calm: bool, stopped_early: bool
         calm=calm,
         stopped_early=stopped_early,
     )
-    return timing, statistics.median(taken.reference_speed for taken in rounds)
+    return timing, _quantile([taken.reference_speed for taken in rounds], 0.1)
 
 
 def _quantile(values: list[float], share: float) -> float:
