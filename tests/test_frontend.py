@@ -5,7 +5,10 @@ import torch
 
 from tcl_iree.errors import ModelError
 from tcl_iree.frontend import Extraction, extract, load_model
+from tcl_iree.measure.builder import Builder
+from tcl_iree.measure.runner import Runner
 from tcl_iree.target import Target
+from tcl_iree.workflows.trials import check_reference
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "small_cnn.py"
 
@@ -32,6 +35,16 @@ def test_a_function_in_a_file_is_a_model(target: Target) -> None:
     extraction = extract(load_model(f"{EXAMPLE}:build"), target)
     assert len(extraction.dispatches) >= 5
     extraction.require_tunable()
+
+
+def test_every_dispatch_of_the_example_builds_and_is_right(target: Target, builder: Builder, runner: Runner) -> None:
+    """Batch norms leave constants inside dispatches, which must not be lost with the model's weights."""
+    extraction = extract(load_model(f"{EXAMPLE}:build"), target)
+    assert any("dense<" in entry.workload.payload for entry in extraction.dispatches)
+    for entry in extraction.dispatches:
+        built = builder.build_default(entry.workload)
+        assert built.artifact, (entry.workload.label, built.failure)
+        assert check_reference(entry.workload, built.artifact, runner).status == "confirmed"
 
 
 def test_models_turbine_cannot_take_go_through_iree_s_importer(
@@ -99,5 +112,17 @@ def test_zoo_models_export_alike_every_time(name: str, target: Target) -> None:
     assert len(keys(first)) >= distinct
     assert sum(keys(first).values()) >= per_inference
     assert all(entry.reason for entry in first.untunable)
-    payloads = {entry.workload.key: entry.workload.payload for entry in first.dispatches}
-    assert all(len(payload) < 50_000 for payload in payloads.values()), "weights do not travel with payloads"
+    payloads = [entry.workload.payload for entry in first.dispatches]
+    assert all(len(payload) < 50_000 for payload in payloads), "weights do not travel with payloads"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ZOO)
+def test_every_dispatch_of_the_zoo_builds_and_is_right(
+    name: str, target: Target, builder: Builder, runner: Runner
+) -> None:
+    for entry in extract(load_model(f"zoo:{name}"), target).dispatches:
+        built = builder.build_default(entry.workload)
+        assert built.artifact, (entry.workload.label, built.failure)
+        check = check_reference(entry.workload, built.artifact, runner)
+        assert check.status in ("confirmed", "unchecked"), (entry.workload.label, check)

@@ -23,9 +23,8 @@ from tcl_iree.workload.analysis import analyse
 from tcl_iree.workload.model import Workload
 from tcl_iree.workload.payload import isolate, walk
 
-# Weights are left out of the printed module. Constants inside dispatches are far smaller than this.
+# Weights are left out of the printed module; payloads do not need their values.
 _ELIDE = ("--mlir-elide-elementsattrs-if-larger=1024", "--mlir-elide-resource-strings-if-larger=1024")
-_ELIDED = "__elided__"
 
 _log = logging.getLogger(__name__)
 
@@ -108,10 +107,7 @@ def _collect(name: str, flags: tuple[str, ...], module: ir.Module) -> Extraction
 def _workload(executable: ir.Operation, occurrences: int) -> Workload:
     if not occurrences:
         raise WorkloadError("it runs once, when the model is loaded")
-    payload = isolate(executable)
-    if _ELIDED in payload:
-        raise WorkloadError("it holds a large constant")
-    return analyse(payload)
+    return analyse(isolate(executable))
 
 
 def _dispatch_counts(module: ir.Module) -> Counter[str]:

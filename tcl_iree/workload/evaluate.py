@@ -180,7 +180,9 @@ class _Interpreter:
                 predicate = int(ir.IntegerAttr(inner.attributes["predicate"]).value)
                 table = _COMPARE_FLOAT if inner.name == "arith.cmpf" else _COMPARE_INT
                 if predicate not in table:
-                    raise CannotEvaluate(f"comparison {predicate} of {inner.name}")
+                    raise CannotEvaluate(f"comparison {predicate
+    6: _unsigned(np.less), 7: _unsigned(np.less_equal), 8: _unsigned(np.greater), 9: _unsigned(np.greater_equal),
+} of {inner.name}")
                 result = table[predicate](*[value(operand) for operand in inner.operands])
             elif inner.name in _SCALAR:
                 result = _SCALAR[inner.name](*[value(operand) for operand in inner.operands])
@@ -295,6 +297,17 @@ def _truncate_to_bool(a: Any) -> Any:
     return np.asarray(a).astype(np.bool_)
 
 
+def _unsigned(compare: Callable[..., Any]) -> Callable[..., Any]:
+    """An unsigned comparison, where no number is negative and so the width does not matter."""
+
+    def compared(a: Any, b: Any) -> Any:
+        if np.min(a) < 0 or np.min(b) < 0:
+            raise CannotEvaluate("an unsigned comparison of negative numbers")
+        return compare(a, b)
+
+    return compared
+
+
 def _divide(a: Any, b: Any) -> Any:
     with np.errstate(all="ignore"):
         return np.divide(a, b)
@@ -309,6 +322,7 @@ _SCALAR: dict[str, Callable[..., Any]] = {
     "arith.negf": np.negative, "arith.maximumf": np.maximum, "arith.minimumf": np.minimum,
     "arith.maxnumf": np.fmax, "arith.minnumf": np.fmin,
     "arith.addi": np.add, "arith.subi": np.subtract, "arith.muli": np.multiply, "arith.divsi": _integer_divide,
+    "arith.floordivsi": np.floor_divide,
     "arith.remsi": np.fmod, "arith.maxsi": np.maximum, "arith.minsi": np.minimum,
     "arith.andi": lambda a, b: np.asarray(a).astype(np.int64) & np.asarray(b).astype(np.int64),
     "arith.ori": lambda a, b: np.asarray(a).astype(np.int64) | np.asarray(b).astype(np.int64),

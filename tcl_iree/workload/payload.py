@@ -10,8 +10,10 @@ dispatches of the same computation become the same text:
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
+import numpy as np
 from iree.compiler import ir
 
 from tcl_iree.errors import WorkloadError
@@ -56,6 +58,7 @@ def isolate(executable: ir.Operation) -> str:
         _renumber_bindings(body)
         _drop_dead_addressing(body)
         _refuse_runtime_values(body)
+        _inline_resources(function)
         function.attributes["sym_name"] = ir.StringAttr.get(ENTRY)
         return str(inner[0])
 
@@ -152,6 +155,30 @@ def _drop_dead_addressing(body: ir.Block) -> None:
         for op in dead:
             op.erase()
         changed = bool(dead)
+
+
+def _inline_resources(function: ir.Operation) -> None:
+    """Replace constants that live in the model's resource section, which a payload does not have.
+
+        arith.constant dense_resource<bias> : tensor<64xf32>
+     -> arith.constant dense<[0.5, 1.19, ...]> : tensor<64xf32>
+
+    Their values change neither schedule nor key, so fixed ones stand in: positive (a variance may be among them),
+    no two neighbours alike (a splat would be folded), and 0 or 1 for integers (they may be indices).
+    """
+    for op in walk(function):
+        if op.name != "arith.constant" or not str(op.attributes["value"]).startswith("dense_resource<"):
+            continue
+        tensor = ir.RankedTensorType(op.results[0].type)
+        values = _stand_ins(str(tensor.element_type), np.arange(np.prod(tensor.shape, dtype=np.int64)))
+        text = json.dumps(values.reshape(tensor.shape).tolist())
+        op.attributes["value"] = ir.Attribute.parse(f"dense<{text}> : {tensor}")
+
+
+def _stand_ins(element: str, index: np.ndarray) -> np.ndarray:
+    if element == "i1":
+        return index % 2 == 1
+    return index % 2 if element.startswith("i") else 0.5 + (index * 61 % 89) / 89
 
 
 def _refuse_runtime_values(body: ir.Block) -> None:
