@@ -180,9 +180,7 @@ class _Interpreter:
                 predicate = int(ir.IntegerAttr(inner.attributes["predicate"]).value)
                 table = _COMPARE_FLOAT if inner.name == "arith.cmpf" else _COMPARE_INT
                 if predicate not in table:
-                    raise CannotEvaluate(f"comparison {predicate
-    6: _unsigned(np.less), 7: _unsigned(np.less_equal), 8: _unsigned(np.greater), 9: _unsigned(np.greater_equal),
-} of {inner.name}")
+                    raise CannotEvaluate(f"comparison {predicate} of {inner.name}")
                 result = table[predicate](*[value(operand) for operand in inner.operands])
             elif inner.name in _SCALAR:
                 result = _SCALAR[inner.name](*[value(operand) for operand in inner.operands])
@@ -341,6 +339,7 @@ _SCALAR: dict[str, Callable[..., Any]] = {
 }  # fmt: skip
 _COMPARE_INT: dict[int, Callable[..., Any]] = {
     0: np.equal, 1: np.not_equal, 2: np.less, 3: np.less_equal, 4: np.greater, 5: np.greater_equal,
+    6: _unsigned(np.less), 7: _unsigned(np.less_equal), 8: _unsigned(np.greater), 9: _unsigned(np.greater_equal),
 }  # fmt: skip
 # Ordered comparisons are false on NaN, unordered ones true.
 _COMPARE_FLOAT: dict[int, Callable[..., Any]] = {
