@@ -153,8 +153,9 @@ class _Interpreter:
         results = []
         for i, out in enumerate(outs):
             result = np.array(values[inputs + i])
-            index = tuple(_affine(expression, grids) for expression in maps[inputs + i].results)
-            result[index] = out
+            # A loop that does not address this output writes the same place again: the last write stays.
+            index = tuple(np.broadcast_to(_affine(e, grids), space) for e in maps[inputs + i].results)
+            result[index] = out if index else out.flat[-1]
             results.append(result)
         return results
 
