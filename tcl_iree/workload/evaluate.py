@@ -138,7 +138,8 @@ class _Interpreter:
         parallel = [dim for dim, loop in enumerate(loops) if loop.kind != "reduction"]
         if prod(loop.size for loop in loops) > MAX_WORK / 10 or prod(loops[d].size for d in reductions) > 200_000:
             raise CannotEvaluate(f"{op.name} is too large for numpy here")
-        grids = dict(zip(parallel, np.ogrid[tuple(slice(loops[dim].size) for dim in parallel)], strict=True))
+        ranges = tuple(slice(loops[dim].size) for dim in parallel)
+        grids = dict(zip(parallel, np.ogrid[ranges], strict=True)) if parallel else {}
         space = tuple(loops[dim].size for dim in parallel)
         maps = indexing_maps(op)
         # Outputs live in the space of the parallel loops while the reduction runs.
