@@ -239,16 +239,15 @@ def _affine(expression: ir.AffineExpr, at: dict[int, Any]) -> Any:
     raise CannotEvaluate(f"map expression {expression}")
 
 
-def _slices(op: ir.Operation) -> tuple[slice, ...]:
+def _slices(op: ir.Operation) -> tuple[Any, ...]:
+    """The part an op reads or writes, as an index that gives a view even of a single number."""
     offsets, sizes, strides = (
         list(ir.DenseI64ArrayAttr(op.attributes[f"static_{name}"])) for name in ("offsets", "sizes", "strides")
     )
     if any(offset < 0 for offset in offsets):
         raise CannotEvaluate("an offset known only at run time")
-    return tuple(
-        slice(offset, offset + (size - 1) * stride + 1, stride)
-        for offset, size, stride in zip(offsets, sizes, strides, strict=True)
-    )
+    parts = zip(offsets, sizes, strides, strict=True)
+    return (..., *(slice(offset, offset + (size - 1) * stride + 1, stride) for offset, size, stride in parts))
 
 
 def _shape(value: ir.Value) -> tuple[int, ...]:
