@@ -54,7 +54,7 @@ class TimingPolicy:
     calibrate: bool = True
 
     def several_threads(self) -> TimingPolicy:
-        """The same for dispatches that run on several threads, whose wake-ups alone differ by a quarter."""
+        """The same for dispatches that run on several threads, whose rounds spread widely by themselves."""
         return replace(self, disturbed=max(self.disturbed, 0.3))
 
 
