@@ -5,8 +5,10 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from processes import on_small_disk
 
@@ -73,7 +75,7 @@ def test_merge_takes_what_is_new_and_only_that(tmp_path: Path) -> None:
 
 def test_parquet_round_trip(tmp_path: Path) -> None:
     with Database(tmp_path / "a.db") as a, Database(tmp_path / "b.db") as b:
-        for record in (trial("1"), failed("2")):
+        for record in (trial("1", static='{"registers": 40}'), failed("2")):
             a.add_trial(WORKLOAD, SCHEDULE, record)
         assert export_parquet(a, tmp_path / "out.parquet") == 2
         assert import_parquet(b, tmp_path / "out.parquet") == 2
@@ -81,6 +83,16 @@ def test_parquet_round_trip(tmp_path: Path) -> None:
         assert b.trials() == a.trials()
         assert b.workloads() == a.workloads()
         assert b.schedules() == a.schedules()
+
+
+def test_an_export_without_static_figures_is_still_read(tmp_path: Path) -> None:
+    with Database(tmp_path / "a.db") as a, Database(tmp_path / "b.db") as b:
+        a.add_trial(WORKLOAD, SCHEDULE, trial("1", static='{"registers": 40}'))
+        export_parquet(a, tmp_path / "new.parquet")
+        table = pq.read_table(tmp_path / "new.parquet")
+        pq.write_table(table.drop_columns(["static"]), tmp_path / "old.parquet")
+        assert import_parquet(b, tmp_path / "old.parquet") == 1
+        assert b.trials() == [trial("1", static=None)]
 
 
 def test_an_older_database_is_migrated(tmp_path: Path) -> None:
@@ -91,7 +103,7 @@ def test_an_older_database_is_migrated(tmp_path: Path) -> None:
     connection.executescript(schema._MIGRATIONS[0])
     connection.execute("PRAGMA user_version = 1")
     connection.execute(f"PRAGMA application_id = {schema.APPLICATION_ID}")
-    names = [field.name for field in dataclasses.fields(Trial) if field.name != "measured"]
+    names = [field.name for field in dataclasses.fields(Trial) if field.name not in ("measured", "static")]
     values = [getattr(trial("1"), name) for name in names]
     connection.execute("INSERT INTO workloads VALUES (?, ?, ?, ?, ?)", dataclasses.astuple(WORKLOAD))
     connection.execute(
@@ -171,6 +183,19 @@ def test_two_processes_write_one_database(tmp_path: Path) -> None:
     with Database(tmp_path / "a.db") as database:
         assert sorted(reported) == sorted(row.uid for row in database.trials())
     assert len(reported) == 402
+
+
+def test_many_open_a_new_database_at_once(tmp_path: Path) -> None:
+    together = threading.Barrier(8)
+
+    def opened(path: Path) -> int:
+        together.wait()
+        with Database(path) as database:
+            return len(database.trials())
+
+    with ThreadPoolExecutor(8) as pool:
+        for number in range(20):
+            assert list(pool.map(opened, [tmp_path / f"{number}.db"] * 8)) == [0] * 8
 
 
 def test_nothing_reported_is_lost_under_sigkill(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple, fields
@@ -17,6 +18,7 @@ from tcl_iree.errors import DatabaseError
 _COLUMNS = tuple(field.name for field in fields(Trial))
 _BOOLEANS = [index for index, name in enumerate(_COLUMNS) if name in ("calm", "stopped_early", "measured")]
 _BUSY_SECONDS = 60.0
+_RETRY_SECONDS = 0.02
 
 
 class Database:
@@ -32,12 +34,7 @@ class Database:
             raise DatabaseError(f"no database at {self.path}; measure something first or check the path")
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._connection = sqlite3.connect(self.path, timeout=_BUSY_SECONDS, isolation_level=None)
-            check_ours(self._connection, str(self.path))
-            self._connection.execute("PRAGMA journal_mode = WAL")
-            self._connection.execute("PRAGMA synchronous = FULL")
-            self._connection.execute("PRAGMA foreign_keys = ON")
-            migrate(self._connection)
+            self._connection = _opened(self.path)
         except (sqlite3.Error, OSError) as error:
             raise _clear(error, self.path) from None
 
@@ -173,6 +170,30 @@ class Database:
             return self._connection.execute(query, values).fetchall()
         except sqlite3.Error as error:
             raise _clear(error, self.path) from None
+
+
+def _opened(path: Path) -> sqlite3.Connection:
+    """A connection to a file of the current schema.
+
+    SQLite answers "locked" at once, without its usual waiting, when two processes switch a new file to the
+    write-ahead log together; so the waiting is done here.
+    """
+    deadline = time.monotonic() + _BUSY_SECONDS
+    while True:
+        connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None)
+        try:
+            check_ours(connection, str(path))
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = FULL")
+            connection.execute("PRAGMA foreign_keys = ON")
+            migrate(connection)
+            return connection
+        except BaseException as error:
+            connection.close()
+            locked = isinstance(error, sqlite3.OperationalError) and "locked" in str(error)
+            if not locked or time.monotonic() > deadline:
+                raise
+        time.sleep(_RETRY_SECONDS)
 
 
 def _trial(row: tuple) -> Trial:
