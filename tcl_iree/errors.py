@@ -13,6 +13,10 @@ class TargetError(TclIreeError):
     """The target is unknown, or cannot be compiled for or run on here."""
 
 
+class OptionError(TclIreeError):
+    """An option has a value that means nothing."""
+
+
 class ModelError(TclIreeError):
     """The model cannot be read, imported or compiled."""
 
@@ -27,3 +31,15 @@ class MeasureError(TclIreeError):
 
 class DatabaseError(TclIreeError):
     """The database is missing, damaged, full or of another schema."""
+
+
+class ScheduleError(TclIreeError):
+    """A schedule or script that does not fit its workload or cannot be read."""
+
+
+class LibraryError(TclIreeError):
+    """A library that cannot be read, merged or applied."""
+
+
+class JobError(TclIreeError):
+    """A file of jobs that cannot be packed, read or run here."""

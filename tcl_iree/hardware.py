@@ -51,6 +51,7 @@ class Hardware:
         l1_bytes, l2_bytes: per core on a CPU. l3_bytes: shared by the socket.
         shared_bytes: shared memory one workgroup may use (GPU).
         max_threads: largest workgroup (GPU).
+        thread_registers: most 32-bit registers one thread may hold (GPU).
     """
 
     isa: str
@@ -62,6 +63,7 @@ class Hardware:
     l3_bytes: int = 0
     shared_bytes: int = 0
     max_threads: int = 0
+    thread_registers: int = 0
 
     def as_dict(self) -> dict[str, int | str]:
         """The fields by name, for JSON."""
@@ -113,14 +115,14 @@ def cpu_hardware(isa: str, threads: int) -> Hardware:
 
 
 # Per architecture: SMs of its best known card, registers and usable shared memory per SM,
-# shared memory one block may opt in to, L1 and L2 bytes.
+# shared memory one block may opt in to, L1 and L2 bytes. Code for sm_90 is PTX for sm_80 and keeps that one's limit.
 _CUDA = {
     "sm_70": (80, 65536, 96 << 10, 128 << 10, 6 << 20),
     "sm_75": (40, 65536, 64 << 10, 96 << 10, 4 << 20),
     "sm_80": (108, 65536, 163 << 10, 192 << 10, 40 << 20),
     "sm_86": (84, 65536, 99 << 10, 128 << 10, 6 << 20),
     "sm_89": (128, 65536, 99 << 10, 128 << 10, 72 << 20),
-    "sm_90": (132, 65536, 227 << 10, 256 << 10, 50 << 20),
+    "sm_90": (132, 65536, 163 << 10, 256 << 10, 50 << 20),
 }
 CUDA_ARCHS = tuple(_CUDA)
 
@@ -128,13 +130,16 @@ CUDA_ARCHS = tuple(_CUDA)
 def cuda_hardware(arch: str) -> Hardware:
     """The figures of a CUDA architecture, from the table."""
     sms, registers, shared, l1, l2 = _CUDA[arch]
-    return Hardware(arch, 32 * 4, registers, sms, l1, l2, 0, shared, 1024)
+    return Hardware(arch, 32 * 4, registers, sms, l1, l2, 0, shared, 1024, 255)
 
 
 def vulkan_hardware() -> Hardware:
-    """Limits every Vulkan 1.3 device keeps; the kernels run on whatever device the loader finds."""
+    """Limits of the Vulkan devices IREE compiles for by default; kernels run on whatever device the loader finds.
+
+    No such device tells how many registers it has; 320 a thread leaves room for a tile of 16 x 16.
+    """
     host = host_cpu()
-    return Hardware("spirv", 16, 256, host.cores, host.l1_bytes, host.l2_bytes, host.l3_bytes, 32 << 10, 256)
+    return Hardware("spirv", 16, 256, host.cores, host.l1_bytes, host.l2_bytes, host.l3_bytes, 16 << 10, 128, 320)
 
 
 @cache

@@ -21,6 +21,8 @@ from tcl_iree.hardware import (
 
 # LLVM's name for the smallest CPU of each class: real, distinct platforms that one host can run.
 _LLVM_CPU = {"avx512": "x86-64-v4", "avx2": "haswell", "sse4": "nehalem"}
+# IREE 3.13 knows no GPU of these architectures. PTX of an older one is assembled for them by ptxas or the driver.
+_PTX_OF = {"sm_90": "sm_80"}
 _WORKS = f"cpu, cpu:{{{','.join(_LLVM_CPU)}}}, cuda:{{{','.join(CUDA_ARCHS)}}}, vulkan; cpu takes threads=N"
 
 
@@ -76,7 +78,7 @@ class Target:
                 f"--iree-llvmcpu-number-of-threads={self.threads}",
             )
         if self.kind == "cuda":
-            return ("--iree-hal-target-device=cuda", f"--iree-cuda-target={self.arch}")
+            return ("--iree-hal-target-device=cuda", f"--iree-cuda-target={_PTX_OF.get(self.arch, self.arch)}")
         return ("--iree-hal-target-device=vulkan",)
 
     @property

@@ -54,7 +54,8 @@ def import_parquet(database: Database, path: Path) -> int:
     if not 1 <= version <= FORMAT_VERSION:
         raise DatabaseError(f"{path} is no tcl-iree export (or of a newer version); make one with `tcl-iree db export`")
     rows = table.to_pylist()
-    names = tuple(field.name for field in fields(Trial))
+    # Files written before a column existed lack it.
+    names = tuple(field.name for field in fields(Trial) if field.name in table.schema.names)
     workloads = {
         row["workload"]: WorkloadRecord(row["workload"], *(row[f"workload_{name}"] for name in _WORKLOAD))
         for row in rows

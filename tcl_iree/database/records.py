@@ -7,6 +7,11 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
+from tcl_iree.transform_dialect.names import ENTRY
+
+# A trial's status where the code was built but no device was there to run it.
+UNMEASURED = "unmeasured"
+
 
 @dataclass(frozen=True)
 class WorkloadRecord:
@@ -33,7 +38,7 @@ class Schedule:
     family: str
     decisions: dict[str, Any] = field(default_factory=dict)
     script: str | None = None
-    entry: str = "__kernel_config"
+    entry: str = ENTRY
 
     @property
     def sha(self) -> str:
@@ -56,11 +61,12 @@ class Trial:
         uid: unique over all databases, so that merging never doubles a trial.
         target: the target's key; `spec` is how users write that target.
         flags: compile flags beyond the target's own.
-        status: `ok`, or a failure kind.
+        status: `ok`, a failure kind, or `unmeasured`: it was built where its device is missing.
         ratio: time of IREE's default, interleaved, over this one's; the label to learn from.
         artifact, reference: content hashes of the code that was timed and of IREE's default beside it.
         measured: False where an equal artifact's time was reused.
         created: seconds since the epoch.
+        static: what can be told of the code without running it (registers, spills, shared memory), as JSON.
     """
 
     uid: str
@@ -87,3 +93,4 @@ class Trial:
     run_seconds: float
     measured: bool
     created: float
+    static: str | None = None

@@ -6,7 +6,7 @@ import sqlite3
 
 from tcl_iree.errors import DatabaseError
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 APPLICATION_ID = 0x74636C49  # "tclI"
 
 # Each entry takes a file from version i to version i + 1; the first makes an empty file.
@@ -31,6 +31,9 @@ _MIGRATIONS: tuple[str, ...] = (
     """
     ALTER TABLE trials ADD COLUMN measured INTEGER NOT NULL DEFAULT 1;
     CREATE INDEX trials_by_artifact ON trials (workload, target, artifact);
+    """,
+    """
+    ALTER TABLE trials ADD COLUMN static TEXT;
     """,
 )
 assert len(_MIGRATIONS) == SCHEMA_VERSION

@@ -24,7 +24,7 @@ from tcl_iree.workload.model import Workload
 from tcl_iree.workload.payload import isolate, walk
 
 # Weights are left out of the printed module; payloads do not need their values.
-_ELIDE = ("--mlir-elide-elementsattrs-if-larger=1024", "--mlir-elide-resource-strings-if-larger=1024")
+ELIDE = ("--mlir-elide-elementsattrs-if-larger=1024", "--mlir-elide-resource-strings-if-larger=1024")
 
 _log = logging.getLogger(__name__)
 
@@ -71,7 +71,7 @@ def extract(model: Model, target: Target, flags: Sequence[str] = ()) -> Extracti
     """
     with scratch_directory("extract") as scratch:
         output = Path(scratch) / "sources.mlir"
-        phases = ["--compile-to=executable-sources", *_ELIDE]
+        phases = ["--compile-to=executable-sources", *ELIDE]
         compile_model(model.path, [*target.compile_flags, *flags, *phases], output)
         text = output.read_text()
     with ir.Context(), ir.Location.unknown():

@@ -15,8 +15,8 @@ from tcl_iree.processes import run_limited
 COMPILE_SECONDS = 1800.0
 
 
-def compile_model(source: Path, flags: Sequence[str], output: Path, timeout: float = COMPILE_SECONDS) -> None:
-    """Run `iree-compile source flags -o output`.
+def compile_model(source: Path, flags: Sequence[str], output: Path, timeout: float = COMPILE_SECONDS) -> str:
+    """Run `iree-compile source flags -o output`; returns what it printed, which may hold errors it went on after.
 
     Raises:
         ModelError: it failed, crashed or took too long; the message has the compiler's own first error.
@@ -28,6 +28,7 @@ def compile_model(source: Path, flags: Sequence[str], output: Path, timeout: flo
         raise ModelError(f"iree-compile did not finish {source.name} in {timeout:g} s") from None
     if done.returncode != 0:
         raise ModelError(f"iree-compile cannot compile {source.name}: {_first_error(done)}")
+    return done.stderr
 
 
 def _first_error(done: subprocess.CompletedProcess[str]) -> str:

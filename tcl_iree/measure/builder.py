@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from queue import SimpleQueue
 from types import TracebackType
 
@@ -15,13 +16,13 @@ from tcl_iree.errors import MeasureError
 from tcl_iree.hardware import host_cpu, machine_memory
 from tcl_iree.measure.cache import ArtifactCache, artifact_sha, default_cache_dir
 from tcl_iree.measure.harness import harness_module
+from tcl_iree.measure.ptxas import assemble, find_ptxas
 from tcl_iree.measure.results import Artifact, BuildResult, Failure, FailureKind
 from tcl_iree.measure.worker import Worker
 from tcl_iree.measure.zygote import Outcome
 from tcl_iree.target import Target
+from tcl_iree.transform_dialect.names import ENTRY
 from tcl_iree.workload.model import Workload
-
-DEFAULT_ENTRY = "__kernel_config"
 
 _JOB = "tcl_iree.measure.compile_job:job"
 # Debug symbols cost compile time and change no instruction.
@@ -29,11 +30,11 @@ _BUILD_FLAGS = ("--iree-llvmcpu-debug-symbols=false",)
 
 
 @dataclass(frozen=True)
-class Library:
-    """A transform library as text, and the named sequence IREE is to start at."""
+class Candidate:
+    """A transform script as text, and the named sequence IREE is to start at."""
 
     text: str
-    entry: str = DEFAULT_ENTRY
+    entry: str = ENTRY
 
 
 class Builder:
@@ -69,6 +70,7 @@ class Builder:
         for worker in self._all_workers:
             self._workers.put(worker)
         self._device: str | None = None
+        self._ptxas = find_ptxas() if target.kind == "cuda" else None
         self._defaults: dict[str, BuildResult] = {}
 
     def __enter__(self) -> Builder:
@@ -91,22 +93,22 @@ class Builder:
         """IREE's own code for the payload: candidate zero, and the reference of all others."""
         # Not by key: workloads of one key may differ in the values of constants.
         if workload.payload not in self._defaults:
-            result = self._build(workload, None, None)
+            result = self._assembled(self._build(workload, None, None))
             if result.failure and result.failure.kind in (FailureKind.CRASH, FailureKind.COMPILE_TIMEOUT):
                 return result  # may have been killed from outside: worth another try next time
             self._defaults[workload.payload] = result
         return self._defaults[workload.payload]
 
-    def build(self, workload: Workload, library: Library) -> BuildResult:
+    def build(self, workload: Workload, library: Candidate) -> BuildResult:
         """Compile the payload with `library` and prove that it was applied."""
         default = self.build_default(workload)
         if default.failure:
             detail = f"IREE's default does not compile: {default.failure.detail}"
             return BuildResult(None, Failure(default.failure.kind, detail), default.seconds)
         assert default.artifact
-        return self._build(workload, library, default.artifact.configured)
+        return self._assembled(self._build(workload, library, default.artifact.configured))
 
-    def build_many(self, workload: Workload, libraries: Sequence[Library]) -> list[BuildResult]:
+    def build_many(self, workload: Workload, libraries: Sequence[Candidate]) -> list[BuildResult]:
         """Compile many candidates of one workload, in parallel over the workers, in order."""
         self.build_default(workload)
         pool = ThreadPoolExecutor(len(self._all_workers))
@@ -119,7 +121,7 @@ class Builder:
         finally:
             pool.shutdown()
 
-    def _build(self, workload: Workload, library: Library | None, default_configured: str | None) -> BuildResult:
+    def _build(self, workload: Workload, library: Candidate | None, default_configured: str | None) -> BuildResult:
         started = time.monotonic()
         flags = [*self.target.compile_flags, *_BUILD_FLAGS, *self.flags]
         module = harness_module(workload, self._device_attribute())
@@ -145,6 +147,16 @@ class Builder:
         if self._cache:
             self._cache.put(key, artifact)
         return BuildResult(artifact, None, outcome.seconds)
+
+    def _assembled(self, built: BuildResult) -> BuildResult:
+        """A CUDA result with what `ptxas` says of it; code that it refuses would be refused by the driver, too."""
+        if not built.artifact or not self._ptxas:
+            return built
+        report = assemble(built.artifact, self.target, self._ptxas)
+        if report.error:
+            failure = Failure(FailureKind.COMPILE_ERROR, f"ptxas: {report.error}")
+            return replace(built, artifact=None, failure=failure)
+        return replace(built, static=json.dumps(report.as_dict()))
 
     def _device_attribute(self) -> str:
         if self._device is None:

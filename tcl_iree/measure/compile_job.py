@@ -13,7 +13,8 @@ from typing import Any
 
 from iree.compiler.api import ctypes_dl as api
 
-MARKER = "tcl.applied"
+from tcl_iree.transform_dialect.names import MARKER
+
 _LIBRARY = "library.mlir"
 _ERROR = 2  # iree_compiler_diagnostic_severity_t
 _DIAGNOSTIC = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p)

@@ -44,12 +44,17 @@ class Artifact:
 
 @dataclass(frozen=True)
 class BuildResult:
-    """Outcome of one compilation: exactly one of `artifact` and `failure` is set."""
+    """Outcome of one compilation: exactly one of `artifact` and `failure` is set.
+
+    Attributes:
+        static: what can be told of the code without running it, as JSON.
+    """
 
     artifact: Artifact | None
     failure: Failure | None
     seconds: float
     cached: bool = False
+    static: str | None = None
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import iree.runtime as runtime
@@ -10,7 +11,7 @@ import numpy as np
 
 from tcl_iree.measure.device import Buffers, Kernel, open_device
 from tcl_iree.measure.inputs import make_buffers, mismatch, to_float
-from tcl_iree.measure.timing import TimingPolicy, time_kernel
+from tcl_iree.measure.timing import TimingPolicy, time_kernel, time_together
 from tcl_iree.workload.model import Workload
 
 DRAWS = (1, 2)
@@ -43,10 +44,61 @@ def measure(
     """
     opened = open_device(device, flags)
     reference, candidate = Kernel(opened, reference_vmfb), Kernel(opened, vmfb)
-    error = 0.0
     positive = not _finite(workload, reference, opened)
+    verdict = _verify(workload, reference, candidate, opened, positive)
+    if "wrong" in verdict:
+        return verdict
+    buffers = Buffers(opened, make_buffers(workload, DRAWS[0], positive))
+    timing, seen = time_kernel(
+        partial(reference, buffers),
+        partial(candidate, buffers),
+        policy,
+        floor,
+        best_ratio,
+    )
+    return {"timing": timing, "floor": seen, **verdict}
+
+
+def compare(
+    workload: Workload,
+    vmfbs: list[bytes],
+    reference_vmfb: bytes,
+    device: str,
+    flags: list[str],
+    policy: TimingPolicy,
+    floor: float | None,
+) -> dict[str, Any]:
+    """Check several artifacts against the reference, then time those that are right in the same rounds.
+
+    Returns:
+        `{"results", "floor"}`, where each result is `{"timing", "error"}` or `{"wrong", "error"}`.
+    """
+    opened = open_device(device, flags)
+    reference, kernels = Kernel(opened, reference_vmfb), [Kernel(opened, vmfb) for vmfb in vmfbs]
+    positive = not _finite(workload, reference, opened)
+    results = [_verify(workload, reference, kernel, opened, positive) for kernel in kernels]
+    right = [index for index, verdict in enumerate(results) if "wrong" not in verdict]
+    if not right:
+        return {"results": results, "floor": None}
+    buffers = Buffers(opened, make_buffers(workload, DRAWS[0], positive))
+    timings, seen = time_together(
+        partial(reference, buffers),
+        [partial(kernels[index], buffers) for index in right],
+        policy,
+        floor,
+    )
+    for index, timing in zip(right, timings, strict=True):
+        results[index]["timing"] = timing
+    return {"results": results, "floor": seen}
+
+
+def _verify(
+    workload: Workload, reference: Kernel, candidate: Kernel, device: runtime.HalDevice, positive: bool
+) -> dict[str, Any]:
+    """`{"error"}` if the candidate computes what the reference does on every draw, else with `"wrong"`."""
+    error = 0.0
     for seed in DRAWS:
-        expected, actual = (Buffers(opened, make_buffers(workload, seed, positive)) for _ in range(2))
+        expected, actual = (Buffers(device, make_buffers(workload, seed, positive)) for _ in range(2))
         reference(expected)
         candidate(actual)
         for index in _written(workload):
@@ -59,15 +111,7 @@ def measure(
                     "wrong": f"output {index} differs by {found:.3g} tolerances on draw {seed}",
                     "error": found,
                 }
-    buffers = Buffers(opened, make_buffers(workload, DRAWS[0], positive))
-    timing, seen = time_kernel(
-        lambda times: reference(buffers, times),
-        lambda times: candidate(buffers, times),
-        policy,
-        floor,
-        best_ratio,
-    )
-    return {"timing": timing, "floor": seen, "error": error}
+    return {"error": error}
 
 
 def _finite(workload: Workload, reference: Kernel, device: runtime.HalDevice) -> bool:
@@ -83,5 +127,5 @@ def _written(workload: Workload) -> list[int]:
 
 def job(task: str, **arguments: Any) -> Any:
     """Entry point of the run worker."""
-    tasks: dict[str, Callable[..., Any]] = {"outputs": outputs_of, "measure": measure}
+    tasks: dict[str, Callable[..., Any]] = {"outputs": outputs_of, "measure": measure, "compare": compare}
     return tasks[task](**arguments)

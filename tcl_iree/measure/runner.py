@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from types import TracebackType
+from typing import Any
 
 import numpy as np
 
@@ -82,12 +84,31 @@ class Runner:
         )
         if outcome.status != "done":
             return RunResult(None, _failure(outcome), outcome.seconds)
-        value = outcome.value
-        if "wrong" in value:
-            failure = Failure(FailureKind.WRONG_RESULT, value["wrong"])
-            return RunResult(None, failure, outcome.seconds, value["error"])
-        floors.append(value["floor"])
-        return RunResult(value["timing"], None, outcome.seconds, value["error"])
+        if "floor" in outcome.value:
+            floors.append(outcome.value["floor"])
+        return _result(outcome.value, outcome.seconds)
+
+    def compare(self, workload: Workload, artifacts: Sequence[Artifact], reference: Artifact) -> list[RunResult]:
+        """Verify several artifacts and time them in the same rounds, beside `reference`: figures to choose by.
+
+        If they cannot run in one process (one of them crashes it), each is measured alone.
+        """
+        if not artifacts:
+            return []
+        floors = self._floors.setdefault(reference.sha, deque(maxlen=_RECENT))
+        outcome = self._run(
+            task="compare",
+            workload=workload,
+            vmfbs=[artifact.vmfb for artifact in artifacts],
+            reference_vmfb=reference.vmfb,
+            policy=self._policy,
+            floor=min(floors, default=None),
+        )
+        if outcome.status != "done":
+            return [self.measure(workload, artifact, reference) for artifact in artifacts]
+        if outcome.value["floor"]:
+            floors.append(outcome.value["floor"])
+        return [_result(value, outcome.seconds / len(artifacts)) for value in outcome.value["results"]]
 
     def outputs(self, workload: Workload, artifact: Artifact, seed: int) -> dict[int, np.ndarray] | Failure:
         """What an artifact computes from the inputs of `seed`, by binding."""
@@ -97,6 +118,12 @@ class Runner:
     def _run(self, **arguments: object) -> Outcome:
         arguments |= {"device": self.target.device, "flags": list(self.target.runtime_flags)}
         return self._worker.run(arguments, self._timeout, self._memory)
+
+
+def _result(value: dict[str, Any], seconds: float) -> RunResult:
+    if "wrong" in value:
+        return RunResult(None, Failure(FailureKind.WRONG_RESULT, value["wrong"]), seconds, value["error"])
+    return RunResult(value["timing"], None, seconds, value["error"])
 
 
 def _failure(outcome: Outcome) -> Failure:

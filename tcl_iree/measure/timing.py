@@ -86,7 +86,7 @@ def time_kernel(
     Returns:
         The timing, and how fast the reference was at its calmest.
     """
-    lengths = _slice_lengths(reference, candidate, policy)
+    lengths = _slice_lengths((reference, candidate), policy)
 
     def take_round() -> _Round:
         taken = _Round([[] for _ in lengths], [[] for _ in lengths])
@@ -113,6 +113,46 @@ def time_kernel(
     return _summary(used, len(rounds) - len(used), is_calm, stopped_early)
 
 
+def time_together(
+    reference: Slice, candidates: Sequence[Slice], policy: TimingPolicy, floor: float | None = None
+) -> tuple[list[Timing], float]:
+    """Time several candidates and the reference in the same rounds, R A B C ..., so that they can be compared.
+
+    Args:
+        floor: the reference's calm seconds per dispatch, from recent measurements on this machine.
+
+    Returns:
+        One timing for each candidate, and how fast the reference was at its calmest.
+    """
+    lengths = _slice_lengths((reference, *candidates), policy)
+    rounds: list[list[_Round]] = [[] for _ in candidates]
+
+    def take_round() -> None:
+        shared: list[list[float]] = [[] for _ in lengths]
+        taken = [_Round(shared, [[] for _ in lengths]) for _ in candidates]
+        end = time.perf_counter() + policy.round_seconds
+        while len(shared[0]) < 2 or time.perf_counter() < end:
+            for index, (reference_times, *candidate_times) in enumerate(lengths):
+                shared[index].append(reference(reference_times) / reference_times)
+                for entry, candidate, times in zip(taken, candidates, candidate_times, strict=True):
+                    entry.candidate[index].append(candidate(times) / times)
+        for kept, entry in zip(rounds, taken, strict=True):
+            kept.append(entry)
+
+    deadline = time.monotonic() + policy.patience
+    while True:
+        take_round()
+        calm = [_calm_rounds(taken, policy, floor) for taken in rounds]
+        if all(_precise(taken, policy) for taken in calm):
+            break
+        if time.monotonic() > deadline and len(rounds[0]) >= 3:
+            break
+    is_calm = len(calm[0]) >= policy.min_rounds
+    used = calm if is_calm else rounds
+    summaries = [_summary(taken, len(rounds[0]) - len(taken), is_calm, False) for taken in used]
+    return [timing for timing, _ in summaries], summaries[0][1]
+
+
 def _calm_rounds(rounds: list[_Round], policy: TimingPolicy, floor: float | None) -> list[_Round]:
     if not policy.calibrate:
         return rounds
@@ -133,11 +173,12 @@ def _log_ratio(rounds: Sequence[_Round]) -> float:
     for index in range(len(rounds[0].reference)):
         reference = [seconds for taken in rounds for seconds in taken.reference[index]]
         candidate = [seconds for taken in rounds for seconds in taken.candidate[index]]
-        found.append(_fast_half(reference) - _fast_half(candidate))
+        found.append(fast_half(reference) - fast_half(candidate))
     return statistics.fmean(found)
 
 
-def _fast_half(slices: list[float]) -> float:
+def fast_half(slices: list[float]) -> float:
+    """Mean logarithm of the faster half: disturbance only ever adds time."""
     kept = sorted(slices)[: max(1, len(slices) // 2)]
     return statistics.fmean(math.log(seconds) for seconds in kept)
 
@@ -149,13 +190,13 @@ def _standard_error(rounds: Sequence[_Round]) -> float:
     return statistics.stdev(_log_ratio(rounds[first::_GROUPS]) for first in range(_GROUPS)) / math.sqrt(_GROUPS)
 
 
-def _slice_lengths(reference: Slice, candidate: Slice, policy: TimingPolicy) -> list[tuple[int, int]]:
-    """Dispatches per slice of the reference and of the candidate, for each distinct slice length."""
-    found: list[tuple[int, int]] = []
+def _slice_lengths(kernels: Sequence[Slice], policy: TimingPolicy) -> list[tuple[int, ...]]:
+    """Dispatches per slice of each kernel, for each distinct slice length."""
+    found: list[tuple[int, ...]] = []
     for seconds in policy.slice_seconds:
-        if found and found[-1] == (1, 1):  # one dispatch of each already fills the shorter slice
+        if found and set(found[-1]) == {1}:  # one dispatch of each already fills the shorter slice
             break
-        found.append((_repeats(reference, seconds), _repeats(candidate, seconds)))
+        found.append(tuple(_repeats(kernel, seconds) for kernel in kernels))
     return list(dict.fromkeys(found))
 
 

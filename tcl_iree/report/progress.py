@@ -20,8 +20,12 @@ from rich.progress import (
 class Step(Protocol):
     """Called as work goes on."""
 
-    def __call__(self, text: str, advance: int = 0) -> None:
-        """Say what is going on, and how many steps were finished."""
+    def __call__(self, text: str, advance: int = 0, total: int | None = None) -> None:
+        """Say what is going on, and how many steps were finished; `total` starts a phase of so many steps."""
+
+
+def silent(text: str, advance: int = 0, total: int | None = None) -> None:
+    """A `Step` that says nothing."""
 
 
 @contextmanager
@@ -40,7 +44,9 @@ def progress(total: int, text: str) -> Iterator[Step]:
     with shown:
         task = shown.add_task(text, total=total)
 
-        def step(text: str, advance: int = 0) -> None:
+        def step(text: str, advance: int = 0, total: int | None = None) -> None:
+            if total is not None:
+                shown.reset(task, total=total)
             shown.update(task, description=text, advance=advance)
 
         yield step

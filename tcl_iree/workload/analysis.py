@@ -65,7 +65,7 @@ def analyse(payload: str) -> Workload:
             if op.name in _UNSCHEDULED:
                 raise WorkloadError(f"it is {_UNSCHEDULED[op.name]}")
         structured = [op for op in ops if is_structured(op)]
-        described = [_describe(op) for op in structured]
+        described = [_describe(op, structured) for op in structured]
         if not any(op.kind != "linalg.fill" for op in described):
             raise WorkloadError("it only copies or fills memory")
         described = _with_roles(described)
@@ -83,7 +83,7 @@ def analyse(payload: str) -> Workload:
         )
 
 
-def _describe(op: ir.Operation) -> StructuredOp:
+def _describe(op: ir.Operation, all_ops: list[ir.Operation]) -> StructuredOp:
     loops, maps = loops_of(op), indexing_maps(op)
     first_output = len(op.operands) - len(op.results)
     operands = tuple(
@@ -93,6 +93,7 @@ def _describe(op: ir.Operation) -> StructuredOp:
             str(maps[index]),
             _source(value),
             index >= first_output,
+            _producer(value, all_ops),
         )
         for index, value in enumerate(op.operands)
     )
@@ -175,3 +176,9 @@ def _source(value: ir.Value) -> str:
     if owner.name == "tensor.empty":
         return "empty"
     return "op" if is_structured(owner) else "input"
+
+
+def _producer(value: ir.Value, ops: list[ir.Operation]) -> int:
+    if isinstance(value.owner, ir.Block):
+        return -1
+    return next((index for index, op in enumerate(ops) if op == value.owner.operation), -1)

@@ -27,6 +27,7 @@ class Operand:
         map: how loops address it, as `(d0, d1, d2) -> (d0, d2)`.
         source: `input` (read from memory), `op` (made by another structured op), `constant` or `empty`.
         is_output: whether the op writes it.
+        producer: index in the workload's ops of the op that makes it; -1 if none does.
     """
 
     shape: tuple[int, ...]
@@ -34,6 +35,7 @@ class Operand:
     map: str
     source: str
     is_output: bool
+    producer: int = -1
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ SUBSPAN = "hal.interface.binding.subspan"
 ENTRY = "dispatch"
 
 # Ops that only compute addresses or read what is known at run time; dead once offsets are gone.
-_ADDRESSING = {
+ADDRESSING = {
     "arith.constant", "arith.index_cast", "arith.index_castui", "arith.extui", "arith.shli", "arith.ori",
     "hal.interface.constant.load", "util.assume.int", "iree_tensor_ext.dispatch.workload.ordinal",
 }  # fmt: skip
@@ -149,7 +149,7 @@ def _drop_dead_addressing(body: ir.Block) -> None:
         dead = [
             op.operation
             for op in body.operations
-            if op.operation.name in _ADDRESSING | {SUBSPAN}
+            if op.operation.name in ADDRESSING | {SUBSPAN}
             and not any(list(result.uses) for result in op.operation.results)
         ]
         for op in dead:
@@ -164,21 +164,28 @@ def _inline_resources(function: ir.Operation) -> None:
      -> arith.constant dense<[0.5, 1.19, ...]> : tensor<64xf32>
 
     Their values change neither schedule nor key, so fixed ones stand in: positive (a variance may be among them),
-    no two neighbours alike (a splat would be folded), and 0 or 1 for integers (they may be indices).
+    no two neighbours alike (a splat would be folded), no two constants alike (they would be merged, and what reads
+    them would have fewer operands than in the model), and 0 or 1 for integers (they may be indices).
     """
-    for op in walk(function):
-        if op.name != "arith.constant" or not str(op.attributes["value"]).startswith("dense_resource<"):
-            continue
+    resources = [
+        op
+        for op in walk(function)
+        if op.name == "arith.constant" and str(op.attributes["value"]).startswith("dense_resource<")
+    ]
+    for number, op in enumerate(resources):
         tensor = ir.RankedTensorType(op.results[0].type)
-        values = _stand_ins(str(tensor.element_type), np.arange(np.prod(tensor.shape, dtype=np.int64)))
+        count = int(np.prod(tensor.shape, dtype=np.int64))
+        values = _stand_ins(str(tensor.element_type), np.arange(count), number)
         text = json.dumps(values.reshape(tensor.shape).tolist())
         op.attributes["value"] = ir.Attribute.parse(f"dense<{text}> : {tensor}")
 
 
-def _stand_ins(element: str, index: np.ndarray) -> np.ndarray:
-    if element == "i1":
-        return index % 2 == 1
-    return index % 2 if element.startswith("i") else 0.5 + (index * 61 % 89) / 89
+def _stand_ins(element: str, index: np.ndarray, number: int) -> np.ndarray:
+    """Values of constant `number`: 0 and 1 in turn but for one slip, or 89 values from a place of its own."""
+    if element.startswith("i"):
+        bits = (index + (index > number)) % 2
+        return bits == 1 if element == "i1" else bits
+    return 0.5 + ((index + 5 * number) * 61 % 89) / 89
 
 
 def _refuse_runtime_values(body: ir.Block) -> None:
