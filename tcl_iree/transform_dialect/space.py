@@ -1,0 +1,59 @@
+"""The space of schedules of one workload on one target: all families that serve it, as one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from random import Random
+
+from tcl_iree.target import Target
+from tcl_iree.transform_dialect.families import FAMILIES, family_of
+from tcl_iree.transform_dialect.family import Family
+from tcl_iree.transform_dialect.schedule import Schedule
+from tcl_iree.workload.model import Workload
+
+# IREE's own pipelines with other tile sizes seldom win, and packing seldom does where memory order allows lanes anyway.
+_CONFIG_WEIGHT = 0.15
+_PACKED_BESIDE_DIRECT_WEIGHT = 0.4
+_ATTEMPTS = 50
+
+
+class Space:
+    """Samples, mutates and crosses schedules over every family that serves a workload."""
+
+    def __init__(self, workload: Workload, target: Target) -> None:
+        self.workload, self.target = workload, target
+        self.families: tuple[Family, ...] = tuple(family for family in FAMILIES if not family.why_not(workload, target))
+
+    def samples(self, rng: Random) -> Iterator[Schedule]:
+        """Distinct random schedules until the space seems used up."""
+        seen: set[Schedule] = set()
+        names = [family.name for family in self.families]
+        weights = [1.0] * len(names)
+        if "config" in names:
+            weights[names.index("config")] = _CONFIG_WEIGHT
+        if "packed" in names and "contraction" in names:
+            weights[names.index("packed")] = _PACKED_BESIDE_DIRECT_WEIGHT
+        misses = 0
+        while self.families and misses < _ATTEMPTS:
+            (family,) = rng.choices(self.families, weights)
+            schedule = family.sample(self.workload, self.target, rng)
+            if schedule is None or schedule in seen:
+                misses += 1
+                continue
+            misses = 0
+            seen.add(schedule)
+            yield schedule
+
+    def mutate(self, schedule: Schedule, rng: Random) -> Schedule:
+        """A neighbour of a schedule, in its own family."""
+        return family_of(schedule.family).mutate(schedule, self.workload, self.target, rng)
+
+    def cross(self, one: Schedule, other: Schedule, rng: Random) -> Schedule:
+        """A child of two schedules; of the first alone if they are of different families."""
+        if one.family != other.family:
+            return self.mutate(one, rng)
+        return family_of(one.family).cross(one, other, self.workload, self.target, rng)
+
+    def script(self, schedule: Schedule) -> str:
+        """The script of a schedule."""
+        return family_of(schedule.family).script(schedule, self.workload, self.target)
