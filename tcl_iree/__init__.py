@@ -12,18 +12,22 @@ __version__ = "0.1.0"
 
 _PUBLIC = {
     "Builder": "tcl_iree.measure.builder",
+    "Candidate": "tcl_iree.measure.builder",
     "Database": "tcl_iree.database",
-    "Library": "tcl_iree.measure.builder",
+    "Library": "tcl_iree.transform_dialect.library",
     "Runner": "tcl_iree.measure.runner",
     "Schedule": "tcl_iree.database",
     "Target": "tcl_iree.target",
     "TclIreeError": "tcl_iree.errors",
     "TimingPolicy": "tcl_iree.measure.timing",
     "TrialSession": "tcl_iree.workflows.trials",
+    "TuneOptions": "tcl_iree.workflows.tune_options",
+    "TuneResult": "tcl_iree.workflows.tuned",
     "Workload": "tcl_iree.workload.model",
     "bench": "tcl_iree.workflows.bench",
     "extract": "tcl_iree.frontend",
     "load_model": "tcl_iree.frontend",
+    "tune": "tcl_iree.workflows.tune",
 }
 __all__ = list(_PUBLIC)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import time
 from collections.abc import Callable
@@ -40,7 +41,7 @@ def wait_for(condition: Callable[[], object], seconds: float = 20.0) -> bool:
     while time.monotonic() < deadline:
         if condition():
             return True
-        time.sleep(0.002)
+        time.sleep(0.02)
     return False
 
 
@@ -58,3 +59,8 @@ def on_small_disk(directory: Path, size: str, command: list[str]) -> subprocess.
     script = f'{mount} && "$@"; code=$?; cp -r {directory} {directory}.after; exit $code'
     whole = ["unshare", "-r", "-m", "sh", "-c", script, "sh", *command]
     return subprocess.run(whole, capture_output=True, text=True, check=False)
+
+
+def heed_interrupts() -> None:
+    """For a child that is to be interrupted: a shell starts background jobs, and all below them, deaf to Ctrl-C."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)

@@ -9,7 +9,7 @@ import pytest
 from conftest import DATA, workload_of
 from processes import children, wait_for
 
-from tcl_iree.measure.builder import Builder, Library
+from tcl_iree.measure.builder import Builder, Candidate
 from tcl_iree.measure.cache import ArtifactCache
 from tcl_iree.measure.results import BuildResult, FailureKind
 from tcl_iree.target import Target
@@ -20,8 +20,8 @@ EMPTY = """module attributes { transform.with_named_sequence } {
 }"""
 
 
-def library(name: str) -> Library:
-    return Library((DATA / f"{name}.mlir").read_text())
+def library(name: str) -> Candidate:
+    return Candidate((DATA / f"{name}.mlir").read_text())
 
 
 def test_default_builds_and_is_reproducible(matmul: Workload, target: Target, builder: Builder) -> None:
@@ -43,7 +43,7 @@ def test_schedule_is_applied_and_changes_the_code(matmul: Workload, builder: Bui
 
 def test_a_script_without_the_marker_is_proven_by_its_effect(matmul: Workload, builder: Builder) -> None:
     text = library("tile_matmul").text.replace('transform.annotate %op "tcl.applied" : !transform.any_op', "")
-    assert builder.build(matmul, Library(text)).artifact
+    assert builder.build(matmul, Candidate(text)).artifact
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_a_script_without_the_marker_is_proven_by_its_effect(matmul: Workload, b
     ids=["not-mlir", "unknown-op", "empty", "matches-nothing", "no-entry", "bad-config", "compiler-crash"],
 )
 def test_failures_are_told_apart(text: str, kind: FailureKind, words: str, matmul: Workload, builder: Builder) -> None:
-    built = builder.build(matmul, Library(text))
+    built = builder.build(matmul, Candidate(text))
     assert built.artifact is None
     assert built.failure
     assert built.failure.kind == kind, built.failure
@@ -109,7 +109,7 @@ def test_sigkill_while_building_costs_one_trial(victim: str, matmul: Workload, t
 
 
 def test_many_builds_keep_their_order(matmul: Workload, builder: Builder) -> None:
-    libraries = [library("tile_matmul"), Library(EMPTY), library("crash_compiler"), library("tile_matmul")]
+    libraries = [library("tile_matmul"), Candidate(EMPTY), library("crash_compiler"), library("tile_matmul")]
     kinds = [built.failure.kind if built.failure else "ok" for built in builder.build_many(matmul, libraries)]
     assert kinds == ["ok", FailureKind.NO_MATCH, FailureKind.CRASH, "ok"]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from conftest import DATA
-from processes import on_small_disk, wait_for, with_environment
+from processes import heed_interrupts, on_small_disk, wait_for, with_environment
 
 from tcl_iree.database import Database
 
@@ -84,7 +84,14 @@ def command_line(arguments: list[str], directory: Path, mark: str) -> "subproces
     name, _, value = mark.partition("=")
     environment = {**os.environ, name: value, "TCL_IREE_CACHE": str(directory / "cache"), "PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-m", "tcl_iree", *arguments, "--target", "cpu,threads=1"]
-    return subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment, start_new_session=True)
+    return subprocess.Popen(
+        command,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+        start_new_session=True,
+        preexec_fn=heed_interrupts,
+    )
 
 
 @pytest.mark.parametrize("moment", ["running", "building"])
@@ -101,10 +108,14 @@ def test_ctrl_c_keeps_what_was_measured(moment: str, tmp_path: Path) -> None:
         scripts.append(str(path))
     database, wanted = tmp_path / "a.db", 4 if moment == "running" else 1
     process = command_line(["measure", str(model), *scripts, "--db", str(database)], tmp_path, mark)
-    assert wait_for(lambda: recorded(database) >= wanted, seconds=60)
-    time.sleep(0.5)
-    os.killpg(process.pid, signal.SIGINT)
-    _, err = process.communicate(timeout=20)
+    try:
+        assert wait_for(lambda: recorded(database) >= wanted, seconds=180)
+        time.sleep(0.5)
+        os.killpg(process.pid, signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
     assert process.returncode == 130, err
     assert err.strip().splitlines() == ["tcl-iree: interrupted; everything reported so far is kept"]
     assert recorded(database) >= wanted

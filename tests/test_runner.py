@@ -12,7 +12,7 @@ from processes import children, wait_for
 
 from tcl_iree.errors import TargetError
 from tcl_iree.hardware import host_cpu
-from tcl_iree.measure.builder import Builder, Library
+from tcl_iree.measure.builder import Builder, Candidate
 from tcl_iree.measure.inputs import from_float, make_buffers, mismatch, to_float
 from tcl_iree.measure.results import Artifact, FailureKind, RunResult
 from tcl_iree.measure.runner import Runner
@@ -32,7 +32,7 @@ def default(matmul: Workload, builder: Builder) -> Artifact:
 
 @pytest.fixture(scope="module")
 def tiled(matmul: Workload, builder: Builder) -> Artifact:
-    artifact = builder.build(matmul, Library((DATA / "tile_matmul.mlir").read_text())).artifact
+    artifact = builder.build(matmul, Candidate((DATA / "tile_matmul.mlir").read_text())).artifact
     assert artifact
     return artifact
 

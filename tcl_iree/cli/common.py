@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import os
 from pathlib import Path
 from typing import Any
 
+from tcl_iree.database import default_database
 from tcl_iree.target import Target
 
 MODEL_HELP = (
@@ -62,13 +62,6 @@ def add_database(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="database file (default: %(default)s)",
     )
-
-
-def default_database() -> Path:
-    """`$TCL_IREE_DB`, or a file in the user's data directory."""
-    if override := os.environ.get("TCL_IREE_DB"):
-        return Path(override)
-    return Path(os.environ.get("XDG_DATA_HOME", Path.home() / ".local" / "share")) / "tcl-iree" / "trials.db"
 
 
 def parse_target(arguments: argparse.Namespace) -> Target:

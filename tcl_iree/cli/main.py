@@ -8,10 +8,10 @@ import sys
 from collections.abc import Sequence
 
 from tcl_iree import __version__
-from tcl_iree.cli import bench, db, extract, measure, targets
+from tcl_iree.cli import apply, bench, db, extract, jobs, library, measure, targets, tune
 from tcl_iree.errors import TclIreeError
 
-_COMMANDS = (targets, extract, measure, bench, db)
+_COMMANDS = (targets, extract, measure, bench, tune, apply, library, jobs, db)
 
 
 def build_parser() -> argparse.ArgumentParser:

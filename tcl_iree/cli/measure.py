@@ -20,10 +20,11 @@ from tcl_iree.cli.common import (
 from tcl_iree.database import Database, Schedule
 from tcl_iree.errors import ModelError
 from tcl_iree.frontend import Extraction, extract, load_model, read_payload
-from tcl_iree.measure.builder import DEFAULT_ENTRY, Builder
+from tcl_iree.measure.builder import Builder
 from tcl_iree.measure.runner import Runner
 from tcl_iree.report.progress import progress
 from tcl_iree.report.tables import console, trial_table
+from tcl_iree.transform_dialect.names import ENTRY
 from tcl_iree.workflows.trials import TrialSession
 from tcl_iree.workload.model import Workload
 
@@ -41,7 +42,7 @@ def register(commands: Any) -> None:
     parser.add_argument(
         "script",
         nargs="*",
-        help=f"transform library files, FILE or FILE@ENTRY (default entry @{DEFAULT_ENTRY})",
+        help=f"transform library files, FILE or FILE@ENTRY (default entry @{ENTRY})",
     )
     parser.add_argument(
         "--dispatch", default="", metavar="KEY", help="first digits of the dispatch's key (see extract)"
@@ -95,7 +96,7 @@ def _read_script(text: str) -> Schedule:
     if not path.is_file():
         raise ModelError(f"no script at {path}")
     try:
-        return Schedule("script", {}, path.read_text(), entry or DEFAULT_ENTRY)
+        return Schedule("script", {}, path.read_text(), entry or ENTRY)
     except UnicodeDecodeError:
         raise ModelError(f"{path} is not a text file") from None
 

@@ -7,29 +7,21 @@ import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from tcl_iree.errors import MeasureError, ModelError
 from tcl_iree.frontend import Model
 from tcl_iree.frontend.iree_compile import compile_model
-from tcl_iree.hardware import machine_memory
-from tcl_iree.measure.model_job import random_inputs, redrawn
-from tcl_iree.measure.worker import Worker
 from tcl_iree.processes import scratch_directory
 from tcl_iree.report.bench import BenchReport, BenchRow, DispatchTime
 from tcl_iree.target import Target
 from tcl_iree.workflows.flag_sets import PLAIN, FlagSet, flag_sets, with_larger_stack
+from tcl_iree.workflows.model_runs import ModelRuns, depends_on_input
 from tcl_iree.workflows.profile import profile
 
-_JOB = "tcl_iree.measure.model_job:job"
-_SETUP_SECONDS = 600.0
 _PROFILE_SECONDS = 1.5
-# Two correct compilations of a deep network differ by reordered sums; a wrong one by far more.
-_AGREE = {"float64": 1e-6, "float32": 5e-3, "float16": 5e-2, "bfloat16": 1e-1}
 
 Say = Callable[[str, int], None]
 
@@ -43,7 +35,12 @@ class _Compiled:
 
 
 def bench(
-    model: Model, target: Target, scope: str = "standard", seconds: float = 20.0, say: Say = lambda text, advance: None
+    model: Model,
+    target: Target,
+    scope: str = "standard",
+    seconds: float = 20.0,
+    say: Say = lambda text, advance: None,
+    keep: Path | None = None,
 ) -> BenchReport:
     """Compile `model` with every flag set, check that they agree, time them in turn, profile each.
 
@@ -51,38 +48,38 @@ def bench(
         scope: which flag sets, see `flag_sets`.
         seconds: time for the interleaved rounds.
         say: called with what is going on and how many steps were finished (`bench_steps` in all).
+        keep: a directory where the compiled modules are left, each as `<flag set>.vmfb`.
 
     Raises:
         ModelError: the model does not compile even with no flags.
         MeasureError: it compiles but cannot run.
     """
     target.require_runnable()
-    with scratch_directory("bench") as scratch, Worker(_JOB) as worker:
+    with scratch_directory("bench") as scratch, ModelRuns(target) as runs:
         rows: dict[str, BenchRow] = {}
         compiled: list[_Compiled] = []
         for flag_set in flag_sets(target, scope):
             say(f"compiling {flag_set.name}", 0)
-            made, row = _compile(model, target, flag_set, Path(scratch), compiled)
+            made, row = _compile(model, target, flag_set, keep or Path(scratch), compiled)
             rows[flag_set.name] = row
             if made:
                 compiled.append(made)
             elif flag_set == PLAIN:
                 raise ModelError(row.status)
             say(f"compiled {flag_set.name}", 1)
-        runs = _Runs(worker, target)
-        draws = _draws(runs, model, compiled[0])
+        draws = runs.draws(model, compiled[0].path)
         say("checking outputs", 0)
         reference = runs.outputs(compiled[0].path, draws)
         usable = []
         for made in compiled:
-            status, error = _compare(reference, runs, made, draws)
+            status, error = runs.compare(reference, made.path, draws)
             rows[made.flag_set.name] = replace(rows[made.flag_set.name], status=status, error=error)
             if status == "ok":
                 usable.append(made)
         if not usable:
             raise MeasureError(f"{model.name} does not give the same output twice: {rows[PLAIN.name].status}")
         say(f"timing {len(usable)} flag sets in turn", 1)
-        taken = runs.interleave({made.flag_set.name: str(made.path) for made in usable}, draws[0], seconds)
+        taken = runs.interleave({made.flag_set.name: made.path for made in usable}, draws[0], seconds)
         _fill_rows(rows, taken)
         best = min(usable, key=lambda made: statistics.median(taken[made.flag_set.name]))
         profiles = {}
@@ -90,38 +87,13 @@ def bench(
             say(f"profiling {made.flag_set.name}", 0)
             profiles[made.flag_set.name] = _profile(made, runs, draws[0], target, taken)
         say("done", 1)
-        depends = _moves(*reference)
+        depends = depends_on_input(reference)
         return BenchReport(model.name, str(target), scope, tuple(rows.values()), best.flag_set.name, depends, profiles)
 
 
 def bench_steps(target: Target, scope: str) -> int:
     """Steps `bench` reports."""
     return len(flag_sets(target, scope)) + 2
-
-
-class _Runs:
-    """Calls into the model worker, failures as `MeasureError`."""
-
-    def __init__(self, worker: Worker, target: Target) -> None:
-        self._worker, self._target = worker, target
-
-    def entry(self, path: Path) -> tuple[str, list[Any]]:
-        return self._call(_SETUP_SECONDS, task="signature", path=str(path))
-
-    def outputs(self, path: Path, draws: list[list[np.ndarray]]) -> list[list[np.ndarray]]:
-        return self._call(_SETUP_SECONDS, task="outputs", path=str(path), draws=draws)
-
-    def interleave(self, paths: dict[str, str], inputs: list[np.ndarray], seconds: float) -> dict[str, list[float]]:
-        limit = seconds + _SETUP_SECONDS
-        return self._call(limit, task="interleave", paths=paths, inputs=inputs, seconds=seconds, min_rounds=5)
-
-    def _call(self, timeout: float, **arguments: Any) -> Any:
-        arguments |= {"device": self._target.device, "flags": list(self._target.runtime_flags)}
-        memory = None if self._target.kind == "cuda" else int(0.9 * machine_memory())
-        outcome = self._worker.run(arguments, timeout, memory)
-        if outcome.status != "done":
-            raise MeasureError(f"the compiled model does not run: {outcome.headline}")
-        return outcome.value
 
 
 def _compile(
@@ -150,47 +122,6 @@ def _compile(
     return made, BenchRow(flag_set.name, used.flags, "ok", seconds)
 
 
-def _draws(runs: _Runs, model: Model, plain: _Compiled) -> list[list[np.ndarray]]:
-    if model.inputs is not None:
-        return [list(model.inputs), redrawn(list(model.inputs), 1)]
-    _, inputs = runs.entry(plain.path)
-    return [random_inputs(inputs, seed) for seed in (0, 1)]
-
-
-def _compare(
-    reference: list[list[np.ndarray]], runs: _Runs, made: _Compiled, draws: list[list[np.ndarray]]
-) -> tuple[str, float | None]:
-    try:
-        actual = runs.outputs(made.path, draws)
-    except MeasureError as error:
-        return str(error), None
-    worst = 0.0
-    for wanted, got in zip(chain(*reference), chain(*actual), strict=True):
-        difference = _difference(wanted, got)
-        worst = max(worst, difference)
-        if not difference <= _AGREE.get(str(wanted.dtype), 0.0):
-            return f"wrong result: outputs differ by {difference:.2g} of their size", difference
-    return "ok", worst
-
-
-def _difference(wanted: np.ndarray, got: np.ndarray) -> float:
-    """Largest difference relative to the size of the numbers; infinite where only one is finite."""
-    a, b = wanted.astype(np.float64), got.astype(np.float64)
-    finite = np.isfinite(a)
-    if not np.array_equal(finite, np.isfinite(b)) or not np.array_equal(a[~finite], b[~finite], equal_nan=True):
-        return float("inf")
-    scale = float(np.sqrt(np.mean(np.square(a[finite])))) if finite.any() else 1.0
-    return float(np.max(np.abs(a[finite] - b[finite]), initial=0.0)) / (scale or 1.0)
-
-
-def _moves(first: list[np.ndarray], second: list[np.ndarray]) -> bool:
-    """Whether the output changed with the input by more than two compilations may differ."""
-    return any(
-        _difference(a, b) > _AGREE.get(str(a.dtype), 0.0) and np.isfinite(a).any()
-        for a, b in zip(first, second, strict=True)
-    )
-
-
 def _fill_rows(rows: dict[str, BenchRow], taken: dict[str, list[float]]) -> None:
     """Add times; a row whose code another row has too takes over that row's outcome."""
     plain = taken.get(PLAIN.name)
@@ -208,7 +139,7 @@ def _fill_rows(rows: dict[str, BenchRow], taken: dict[str, list[float]]) -> None
 
 
 def _profile(
-    made: _Compiled, runs: _Runs, inputs: list[np.ndarray], target: Target, taken: dict[str, list[float]]
+    made: _Compiled, runs: ModelRuns, inputs: list[np.ndarray], target: Target, taken: dict[str, list[float]]
 ) -> list[DispatchTime]:
     calls = max(3, min(200, round(_PROFILE_SECONDS / statistics.median(taken[made.flag_set.name]))))
     name, _ = runs.entry(made.path)

@@ -9,10 +9,11 @@ import itertools
 from dataclasses import dataclass
 
 from tcl_iree.target import Target
+from tcl_iree.transform_dialect.cpu_limits import stack_flag
 
 _IM2COL = "--iree-global-opt-use-im2col-for-convs"
 _DATA_TILING = "--iree-opt-data-tiling"
-_STACK = "--iree-llvmcpu-stack-allocation-limit=131072"
+_STACK = stack_flag(128 << 10)
 
 
 @dataclass(frozen=True)

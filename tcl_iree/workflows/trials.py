@@ -6,14 +6,16 @@ import time
 import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
-from tcl_iree.database import Database, Schedule, Trial, WorkloadRecord
+from tcl_iree.database import UNMEASURED, Database, Schedule, Trial, WorkloadRecord
 from tcl_iree.errors import MeasureError
-from tcl_iree.measure.builder import IREE_VERSION, Builder, Library
+from tcl_iree.measure.builder import IREE_VERSION, Candidate
 from tcl_iree.measure.inputs import make_buffers, mismatch, to_float
 from tcl_iree.measure.results import Artifact, BuildResult, Failure, RunResult
 from tcl_iree.measure.run_job import DRAWS
 from tcl_iree.measure.runner import Runner
+from tcl_iree.target import Target
 from tcl_iree.workload.evaluate import CannotEvaluate, evaluate
 from tcl_iree.workload.model import Workload
 
@@ -33,6 +35,26 @@ class ReferenceCheck:
     detail: str
 
 
+class CandidateSource(Protocol):
+    """Where built candidates come from: a `Builder`, or a file of candidates that were built elsewhere."""
+
+    target: Target
+    flags: tuple[str, ...]
+
+    @property
+    def workers(self) -> int:
+        """Candidates that are built at once."""
+        ...
+
+    def build_default(self, workload: Workload) -> BuildResult:
+        """IREE's own code for a workload."""
+        ...
+
+    def build_many(self, workload: Workload, libraries: Sequence[Candidate]) -> list[BuildResult]:
+        """Many candidates of one workload, in order."""
+        ...
+
+
 class TrialSession:
     """Builds, runs and records schedules of one workload on one target.
 
@@ -42,7 +64,7 @@ class TrialSession:
         MeasureError: IREE's default for this workload cannot be built, run or trusted.
     """
 
-    def __init__(self, workload: Workload, builder: Builder, runner: Runner, database: Database) -> None:
+    def __init__(self, workload: Workload, builder: CandidateSource, runner: Runner, database: Database) -> None:
         self._workload, self._builder, self._runner, self._database = workload, builder, runner, database
         self._flags = " ".join(builder.flags)
         self._best = 0.0
@@ -57,12 +79,18 @@ class TrialSession:
         if self.check.status == "wrong":
             raise MeasureError(f"IREE's default for {workload.label} is wrong: {self.check.detail}")
 
+    @property
+    def reference(self) -> Artifact:
+        """IREE's default code, which every schedule is timed beside."""
+        assert self._reference
+        return self._reference
+
     def measure(self, schedules: Sequence[Schedule]) -> Iterator[Trial]:
         """Build a few schedules in parallel, run them one by one, and so on; yields each once it is recorded."""
         chunk = _BUILDS_AHEAD * self._builder.workers
         for start in range(0, len(schedules), chunk):
             part = schedules[start : start + chunk]
-            libraries = [Library(schedule.script or "", schedule.entry) for schedule in part]
+            libraries = [Candidate(schedule.script or "", schedule.entry) for schedule in part]
             for schedule, built in zip(part, self._builder.build_many(self._workload, libraries), strict=True):
                 yield self._finish(schedule, built)
 
@@ -83,12 +111,10 @@ class TrialSession:
             run = None
             if built.artifact and self._reference:
                 run = self._runner.measure(self._workload, built.artifact, self._reference, self._best)
-            trial = self._trial(schedule, built, run)
+            trial = trial_of(self._workload, self._builder, schedule, built, self._reference, run)
         if trial.calm:
             self._best = max(self._best, trial.ratio or 0.0)
-        load = self._workload
-        record = WorkloadRecord(load.key, load.label, load.payload, load.flops, load.bytes)
-        self._database.add_trial(record, schedule, trial)
+        self._database.add_trial(workload_record(self._workload), schedule, trial)
         return trial
 
     def _measured_before(self, artifact: Artifact) -> Trial | None:
@@ -104,36 +130,50 @@ class TrialSession:
         usable = [trial for trial in found if trial.status == "ok" and trial.calm and not trial.stopped_early]
         return next((trial for trial in usable if trial.reference == reference), None)
 
-    def _trial(self, schedule: Schedule, built: BuildResult, run: RunResult | None) -> Trial:
-        failure: Failure | None = built.failure or (run.failure if run else None)
-        timing = run.timing if run else None
-        target = self._builder.target
-        return Trial(
-            uid=uuid.uuid4().hex,
-            workload=self._workload.key,
-            target=target.key,
-            spec=str(target),
-            iree=IREE_VERSION,
-            flags=self._flags,
-            schedule=schedule.sha,
-            status=failure.kind.value if failure else "ok",
-            detail=failure.detail if failure else "",
-            artifact=built.artifact.sha if built.artifact else None,
-            reference=self._reference.sha if self._reference else None,
-            p10=timing.p10 if timing else None,
-            p50=timing.p50 if timing else None,
-            p90=timing.p90 if timing else None,
-            reference_p50=timing.reference_p50 if timing else None,
-            ratio=timing.ratio if timing else None,
-            ratio_error=timing.ratio_error if timing else None,
-            calm=timing.calm if timing else None,
-            stopped_early=timing.stopped_early if timing else None,
-            error=run.error if run else None,
-            build_seconds=built.seconds,
-            run_seconds=run.seconds if run else 0.0,
-            measured=timing is not None,
-            created=time.time(),
-        )
+
+def trial_of(
+    workload: Workload,
+    builder: CandidateSource,
+    schedule: Schedule,
+    built: BuildResult,
+    reference: Artifact | None,
+    run: RunResult | None,
+) -> Trial:
+    """The record of one attempt; `unmeasured` if it was built but not run."""
+    failure: Failure | None = built.failure or (run.failure if run else None)
+    timing = run.timing if run else None
+    return Trial(
+        uid=uuid.uuid4().hex,
+        workload=workload.key,
+        target=builder.target.key,
+        spec=str(builder.target),
+        iree=IREE_VERSION,
+        flags=" ".join(builder.flags),
+        schedule=schedule.sha,
+        status=failure.kind.value if failure else "ok" if run else UNMEASURED,
+        detail=failure.detail if failure else "",
+        artifact=built.artifact.sha if built.artifact else None,
+        reference=reference.sha if reference else None,
+        p10=timing.p10 if timing else None,
+        p50=timing.p50 if timing else None,
+        p90=timing.p90 if timing else None,
+        reference_p50=timing.reference_p50 if timing else None,
+        ratio=timing.ratio if timing else None,
+        ratio_error=timing.ratio_error if timing else None,
+        calm=timing.calm if timing else None,
+        stopped_early=timing.stopped_early if timing else None,
+        error=run.error if run else None,
+        build_seconds=built.seconds,
+        run_seconds=run.seconds if run else 0.0,
+        measured=timing is not None,
+        created=time.time(),
+        static=built.static,
+    )
+
+
+def workload_record(workload: Workload) -> WorkloadRecord:
+    """A workload as the database keeps it."""
+    return WorkloadRecord(workload.key, workload.label, workload.payload, workload.flops, workload.bytes)
 
 
 def check_reference(workload: Workload, reference: Artifact, runner: Runner) -> ReferenceCheck:

@@ -1,0 +1,115 @@
+"""`tcl-iree tune`: make a model faster."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from tcl_iree.cli.common import (
+    MODEL_HELP,
+    add_command,
+    add_database,
+    add_json,
+    add_target,
+    parse_target,
+    print_json,
+)
+from tcl_iree.report.progress import progress
+from tcl_iree.report.tables import console
+from tcl_iree.report.tune import tune_tables
+from tcl_iree.search import STRATEGIES
+from tcl_iree.workflows.tune import tune
+from tcl_iree.workflows.tune_options import SCOPES, TuneOptions
+from tcl_iree.workflows.tuned import JOBS, LIBRARY, MODULE, REPORT, writable_directory
+
+_DEFAULTS = TuneOptions()
+
+
+def register(commands: Any) -> None:
+    """Add the sub-command."""
+    parser = add_command(
+        commands,
+        "tune",
+        "Find schedules for a model's dispatches, compile it with them, and compare it with IREE's own flags.",
+        "  tcl-iree tune model.mlir -o out/\n"
+        "  tcl-iree tune zoo:resnet-50 --target cpu,threads=1 --trials 64 --strategy random -o out/\n"
+        "  tcl-iree tune my_models.py:encoder --base plain --time-limit 600 -o out/ --json\n",
+    )
+    parser.add_argument("model", help=MODEL_HELP)
+    add_target(parser)
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        metavar="DIR",
+        help=f"write {LIBRARY}, {REPORT}, {MODULE} (and the model as NAME.mlir if it had to be imported) there, or "
+        f"{JOBS} in place of {MODULE} where the device is missing",
+    )
+    parser.add_argument(
+        "--trials",
+        type=int,
+        default=_DEFAULTS.trials,
+        metavar="N",
+        help="schedules to try a workload (default %(default)s)",
+    )
+    parser.add_argument(
+        "--strategy", choices=tuple(STRATEGIES), default=_DEFAULTS.strategy, help="(default %(default)s)"
+    )
+    parser.add_argument("--seed", type=int, default=_DEFAULTS.seed, help="same seed, same database: same proposals")
+    parser.add_argument("--time-limit", type=float, metavar="SECONDS", help="end the search after so long")
+    parser.add_argument(
+        "--base",
+        default=_DEFAULTS.base,
+        metavar="FLAGS",
+        help="flags to form the dispatches under: auto (default: the fastest flag set that leaves something to tune), "
+        "a flag set's name such as plain or O3+im2col, or flags: --base=--iree-opt-level=O2",
+    )
+    parser.add_argument(
+        "--scope",
+        choices=SCOPES,
+        default=_DEFAULTS.scope,
+        help="IREE's flag sets to compare with, as in bench (default %(default)s)",
+    )
+    parser.add_argument("--top", type=int, metavar="K", help="tune only the K heaviest workloads")
+    parser.add_argument(
+        "--min-share",
+        type=float,
+        default=_DEFAULTS.min_share,
+        metavar="S",
+        help="leave workloads with less than this share of the time to IREE (default %(default)s)",
+    )
+    parser.add_argument(
+        "--seconds",
+        type=float,
+        default=_DEFAULTS.seconds,
+        help="time for each run of whole models (default %(default)s)",
+    )
+    add_database(parser)
+    add_json(parser)
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Tune, save and print."""
+    if arguments.output:
+        writable_directory(arguments.output)
+    target = parse_target(arguments)
+    names = ("trials", "strategy", "seed", "time_limit", "base", "scope", "top", "min_share", "seconds")
+    options = {name: getattr(arguments, name) for name in names}
+    with progress(1, "importing the model") as step:
+        result = tune(arguments.model, None, target, arguments.db, step, **options)
+    if arguments.output:
+        result.save(arguments.output)
+    if arguments.json:
+        print_json(asdict(result.report))
+        return
+    out = console()
+    for made in tune_tables(result.report):
+        out.print(made)
+    for note in result.report.notes:
+        out.print(f"note: {note}")
+    if arguments.output:
+        again = f"; to compile it again there:\n  {result.report.command}" if result.report.command else ""
+        out.print(f"\nwritten to {arguments.output}{again}", soft_wrap=True)

@@ -1,0 +1,336 @@
+"""Tune a model: find a schedule for each of its dispatches, hand back one library, and prove what it brings."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from tcl_iree.database import Database, default_database
+from tcl_iree.errors import MeasureError, TclIreeError
+from tcl_iree.frontend import Dispatch, Extraction, Model, extract, load_model
+from tcl_iree.measure.builder import IREE_VERSION, Builder
+from tcl_iree.measure.runner import Runner
+from tcl_iree.measure.timing import TimingPolicy
+from tcl_iree.processes import scratch_directory
+from tcl_iree.report.bench import BenchReport
+from tcl_iree.report.progress import Step, silent
+from tcl_iree.report.tune import NOT_SHIPPED, ModelRow, TuneReport, WorkloadRow
+from tcl_iree.target import Target
+from tcl_iree.transform_dialect.library import Library, Tuned
+from tcl_iree.workflows.base_flags import Base, choose_base, with_stack
+from tcl_iree.workflows.bench import bench, bench_steps
+from tcl_iree.workflows.model_library import build_library
+from tcl_iree.workflows.model_runs import ModelRuns
+from tcl_iree.workflows.tune_options import TuneOptions
+from tcl_iree.workflows.tune_unmeasured import tune_unmeasured
+from tcl_iree.workflows.tuned import TuneResult, reproduce_command
+from tcl_iree.workflows.whole_model import TUNED, Compiled, WholeModel
+from tcl_iree.workflows.workload_search import Winner, WorkloadSearch
+
+_BATCH = 16
+_DEFAULT_WINS = "IREE's default is the best found"
+_RETIMED = 8
+# A trial has to be put into an order; the best are timed again, and then for longer.
+_SEARCHING = TimingPolicy(max_rounds=24, precision=0.01, patience=1.0, give_up_at=3.0)
+_RETIMING = TimingPolicy(patience=8.0)
+
+
+def tune(
+    source: Any,
+    inputs: Sequence[Any] | None = None,
+    target: str | Target = "cpu",
+    database: Database | str | Path | None = None,
+    say: Step = silent,
+    **options: Any,
+) -> TuneResult:
+    """Tune a model and compile it with what was found.
+
+    Args:
+        source: a torch module (with example `inputs`), or whatever `load_model` reads.
+        target: where the model is to run; for a GPU that is not here, candidates are built and packed, not measured.
+        database: trials go there, and those of earlier runs are used; the user's own by default.
+        say: told what is going on.
+        options: fields of `TuneOptions`.
+
+    Returns:
+        A result that can be called like the model, and saved.
+
+    Raises:
+        TclIreeError: with what is wrong and what to do.
+    """
+    wanted = TuneOptions(**options)
+    place = Target.parse(target) if isinstance(target, str) else target
+    missing = place.why_not_run()
+    if missing and place.kind == "cpu":  # another CPU class cannot be tuned from here, and its code not be checked
+        place.require_runnable()
+    say("importing the model")
+    model = source if isinstance(source, Model) else load_model(source, inputs)
+    with ExitStack() as stack:
+        if not isinstance(database, Database):
+            database = stack.enter_context(Database(database or default_database()))
+        if missing:
+            return tune_unmeasured(model, place, database, say, wanted, missing)
+        return _Tuning(model, place, database, say, wanted).run()
+
+
+class _Tuning:
+    """One run of the tuner, phase by phase."""
+
+    def __init__(self, model: Model, target: Target, database: Database, say: Step, options: TuneOptions) -> None:
+        self._model, self._target, self._database = model, target, database
+        self._say, self._options = say, options
+        self._scratch = scratch_directory("tune")
+        self._directory = Path(self._scratch.name)
+        self._started = time.monotonic()
+        self._left: dict[str, str] = {}
+        self._notes: list[str] = []
+
+    def run(self) -> TuneResult:
+        options, target = self._options, self._target
+        # A base that was asked for is tried first: if it is no good, that is known before the flag sets are compiled.
+        asked = self._formed(choose_base(options.base, target, None)) if options.base != "auto" else None
+        self._say("measuring IREE's own flag sets", total=bench_steps(target, options.scope))
+        measured = bench(self._model, target, options.scope, options.seconds, self._say, self._directory)
+        base, extraction = asked or self._formed(choose_base("auto", target, measured))
+        with Builder(target, with_stack(base.flag_set, target).flags) as builder:
+            with Runner(target, _SEARCHING) as runner:
+                searches = self._open_searches(extraction, builder, runner)
+                self._search(self._chosen(searches))
+            with Runner(target, _RETIMING) as runner, ModelRuns(target) as runs:
+                winners: dict[str, Winner] | None = None
+                try:
+                    winners = self._retime(searches, runner)
+                    return self._finish(extraction, measured, base, searches, winners, runs)
+                except KeyboardInterrupt:
+                    self._notes.append("interrupted: there is a library, but no compiled model")
+                except TclIreeError as error:  # what was found by then is worth keeping
+                    self._notes.append(f"there is a library, but no compiled model: {error}")
+                if winners is None:
+                    self._notes.append("speed-ups are as the search saw them: the best were not timed again")
+                    found = [search.searched_winner() for search in searches]
+                    winners = {winner.workload.key: winner for winner in found if winner}
+                return self._result(extraction, measured, base, searches, winners, None, None, [])
+
+    def _formed(self, base: Base) -> tuple[Base, Extraction]:
+        """The model's dispatches under some base flags."""
+        self._say(f"forming dispatches under {base.flag_set.name}")
+        extraction = extract(self._model, self._target, with_stack(base.flag_set, self._target).flags)
+        extraction.require_tunable()
+        return base, extraction
+
+    # The search.
+
+    def _open_searches(self, extraction: Extraction, builder: Builder, runner: Runner) -> list[WorkloadSearch]:
+        """One search for each workload, heaviest first."""
+        self._say("measuring IREE's default", total=len(extraction.dispatches))
+        searches = []
+        records, options = self._database.schedules(), self._options
+        for dispatch in extraction.dispatches:
+            self._say(f"measuring IREE's default for {dispatch.workload.label}")
+            try:
+                searches.append(
+                    WorkloadSearch(dispatch, builder, runner, self._database, records, options.strategy, options.seed)
+                )
+            except MeasureError as error:
+                self._left[dispatch.workload.key] = str(error)
+            self._say(f"measured IREE's default for {dispatch.workload.label}", 1)
+        return sorted(searches, key=lambda search: -search.weight)
+
+    def _chosen(self, searches: list[WorkloadSearch]) -> list[WorkloadSearch]:
+        total = sum(search.weight for search in searches) or 1.0
+        chosen = []
+        for rank, search in enumerate(searches):
+            key = search.dispatch.workload.key
+            if search.exhausted:
+                self._left[key] = "no schedule family serves it"
+            elif search.weight < self._options.min_share * total:
+                self._left[key] = f"less than {100 * self._options.min_share:g} % of the time"
+            elif self._options.top is not None and rank >= self._options.top:
+                self._left[key] = f"not among the {self._options.top} heaviest"
+            else:
+                chosen.append(search)
+        return chosen
+
+    def _search(self, searches: list[WorkloadSearch]) -> None:
+        """Rounds over all workloads, so that cutting the search short leaves none untried."""
+        options = self._options
+        deadline = time.monotonic() + (math.inf if options.time_limit is None else options.time_limit)
+        self._say("searching", total=options.trials * len(searches))
+        try:
+            while active := [search for search in searches if search.asked < options.trials and not search.exhausted]:
+                for search in active:
+                    best = max((trial.ratio or 0.0 for trial in search.best(1)), default=0.0)
+                    for trial in search.step(min(_BATCH, options.trials - search.asked)):
+                        best = max(best, trial.ratio or 0.0)
+                        self._say(f"{search.dispatch.workload.label}: best {best:.2f}x of the default", 1)
+                        if time.monotonic() > deadline:
+                            self._notes.append(f"the search was ended by its time limit of {options.time_limit:g} s")
+                            return
+        except KeyboardInterrupt:
+            self._say("finishing with what was found; interrupt again to stop at once")
+            self._notes.append("the search was interrupted")
+
+    def _retime(self, searches: list[WorkloadSearch], runner: Runner) -> dict[str, Winner]:
+        self._say("timing the best again", total=len(searches))
+        winners = {}
+        for search in searches:
+            self._say(f"timing the best again: {search.dispatch.workload.label}")
+            if search.dispatch.workload.key not in self._left:
+                winner = search.retimed_winner(_RETIMED, runner)
+                if winner:
+                    winners[winner.workload.key] = winner
+            self._say("timed", 1)
+        return winners
+
+    # The whole model.
+
+    def _finish(
+        self,
+        extraction: Extraction,
+        measured: BenchReport,
+        base: Base,
+        searches: list[WorkloadSearch],
+        winners: dict[str, Winner],
+        runs: ModelRuns,
+    ) -> TuneResult:
+        self._say("compiling the whole model", total=3)
+        under = with_stack(base.flag_set, self._target)
+        whole = WholeModel(self._model, self._target, under, runs, self._directory, measured)
+        library = self._library(base, winners)
+        tuned = whole.tuned(library) if library.entries else None
+        for key, problem in whole.problems.items():
+            self._left[key] = f"not used: {problem}"
+        self._leave(winners, tuned, "not used: with all schedules together the model does not compile or is wrong")
+        candidates = []
+        if tuned:
+            untuned = whole.base()
+            self._say("looking for schedules that hurt inside the model", 1)
+            thinned = whole.without_harm(tuned, untuned, extraction.dispatches)
+            candidates = [untuned, tuned, *([replace(thinned, name=f"{TUNED}, thinned")] if thinned else [])]
+        self._say("timing the whole model", 1)
+        rows = whole.compare(candidates, self._options.seconds)
+        by_speed = [row.name for row in sorted(rows, key=lambda row: -row.vs_plain)]
+        ours = {made.name: made for made in candidates if made.library}
+        best = next((ours[name] for name in by_speed if name in ours), None)
+        self._leave(winners, best, "its schedule does not help inside the model")
+        shipped = self._ship(whole, by_speed[0], candidates)
+        self._say("done", 1)
+        return self._result(extraction, measured, base, searches, winners, shipped, whole, rows)
+
+    def _leave(self, winners: dict[str, Winner], made: Compiled | None, reason: str) -> None:
+        """Leave to IREE what a compiled model has no schedule for."""
+        kept = {entry.key for entry in made.library.entries} if made and made.library else set()
+        for key in set(winners) - kept - set(self._left):
+            self._left[key] = reason
+
+    def _ship(self, whole: WholeModel, fastest: str, candidates: list[Compiled]) -> Compiled:
+        """The fastest way to compile the model; one of ours as compiled by the very command that users are given."""
+        made = next((made for made in candidates if made.name == fastest), None) or whole.own(fastest)
+        if made.library:
+            self._say("compiling the module to ship")
+            return whole.as_printed(made)
+        self._notes.append(
+            f"no schedule makes the whole model faster than IREE's own flags {fastest}: these are shipped"
+        )
+        self._notes.append(
+            "the library holds the schedules that beat IREE's default one by one; the shipped module is without them"
+            if any(other.library for other in candidates)
+            else "the library is empty"
+        )
+        return made
+
+    def _library(self, base: Base, winners: dict[str, Winner]) -> Library:
+        library, problems = build_library(self._target, base, [_tuned(winner) for winner in winners.values()])
+        self._left |= problems
+        return library
+
+    # The report.
+
+    def _result(
+        self,
+        extraction: Extraction,
+        measured: BenchReport,
+        base: Base,
+        searches: list[WorkloadSearch],
+        winners: dict[str, Winner],
+        shipped: Compiled | None,
+        whole: WholeModel | None,
+        rows: list[ModelRow],
+    ) -> TuneResult:
+        used = {key: winner for key, winner in winners.items() if key not in self._left}
+        library = (shipped.library if shipped else None) or self._library(base, used)
+        by_name = {row.name: row for row in rows}
+        untuned = [row for row in rows if not row.name.startswith(TUNED)]
+        best = max(untuned, key=lambda row: row.vs_plain, default=None)
+        mine = by_name.get(shipped.name) if shipped else None
+        report = TuneReport(
+            model=self._model.name,
+            target=str(self._target),
+            iree=IREE_VERSION,
+            strategy=self._options.strategy,
+            seed=self._options.seed,
+            trials=self._options.trials,
+            base=base.flag_set.name,
+            base_flags=base.flag_set.flags,
+            base_reason=base.reason,
+            workloads=self._workload_rows(extraction, searches, winners, shipped),
+            rows=tuple(rows),
+            best_flags=best.name if best else measured.best,
+            shipped=shipped.name if shipped else None,
+            speedup=mine.vs_plain / best.vs_plain if mine and best else None,
+            vs_plain=mine.vs_plain if mine else None,
+            outputs="agree" if shipped else "not checked",
+            depends_on_input=whole.depends_on_input if whole else None,
+            command=reproduce_command(self._model, self._target, shipped) if shipped else "",
+            notes=tuple(self._notes),
+            seconds=time.monotonic() - self._started,
+        )
+        module, compiled = shipped.path if shipped else None, whole.compared if whole else {}
+        return TuneResult(report, library, module, self._target, self._model, compiled, self._scratch)
+
+    def _workload_rows(
+        self,
+        extraction: Extraction,
+        searches: list[WorkloadSearch],
+        winners: dict[str, Winner],
+        shipped: Compiled | None,
+    ) -> tuple[WorkloadRow, ...]:
+        status = "tuned" if shipped and shipped.library else NOT_SHIPPED
+        by_key = {search.dispatch.workload.key: search for search in searches}
+        total = sum(search.weight for search in searches) or 1.0
+        rows = [
+            self._workload_row(entry, by_key.get(entry.workload.key), winners, total, status)
+            for entry in extraction.dispatches
+        ]
+        return tuple(sorted(rows, key=lambda row: -row.share))
+
+    def _workload_row(
+        self, dispatch: Dispatch, search: WorkloadSearch | None, winners: dict[str, Winner], total: float, status: str
+    ) -> WorkloadRow:
+        key = dispatch.workload.key
+        winner = winners.get(key)
+        used = winner if key not in self._left else None
+        tried, right = search.counts() if search else (0, 0)
+        return WorkloadRow(
+            key=key,
+            label=dispatch.workload.label,
+            occurrences=dispatch.occurrences,
+            default_seconds=search.default_seconds if search else None,
+            share=search.weight / total if search else 0.0,
+            tried=tried,
+            right=right,
+            schedule=str(used.schedule) if used else None,
+            decisions=used.schedule.plain if used else {},
+            speedup=winner.speedup if winner else None,
+            error=winner.timing.ratio_error if winner and winner.timing else None,
+            status=status if used else self._left.get(key, _DEFAULT_WINS if tried else "nothing was tried"),
+        )
+
+
+def _tuned(winner: Winner) -> Tuned:
+    return Tuned(winner.workload, winner.schedule, winner.record.script or "", winner.speedup, measured=True)
