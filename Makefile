@@ -14,7 +14,7 @@ $(INSTALLED): pyproject.toml
 	touch $@
 
 tune: $(INSTALLED)
-	$(BIN)/tcl-iree bench examples/small_cnn.py:build --target cpu
+	$(BIN)/tcl-iree tune examples/small_cnn.py:build --target cpu --scope quick --trials 32 --time-limit 90 --min-share 0.01 --seconds 5 --db out/trials.db -o out
 
 check: $(INSTALLED)
 	$(BIN)/ruff check .

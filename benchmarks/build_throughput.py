@@ -19,7 +19,7 @@ from iree.compiler.tools.binaries import find_tool
 
 from benchmarks.common import matmul_config, matmul_text, matmul_workload, save
 from benchmarks.repeatability import SHAPE, VARIANTS
-from tcl_iree.measure.builder import Builder, Library
+from tcl_iree.measure.builder import Builder, Candidate
 from tcl_iree.measure.harness import harness_module
 from tcl_iree.report.progress import progress
 from tcl_iree.report.tables import console, table
@@ -86,7 +86,7 @@ def main() -> None:
     )
 
 
-def _all_cores(target: Target, workload: Workload, libraries: list[Library]) -> float:
+def _all_cores(target: Target, workload: Workload, libraries: list[Candidate]) -> float:
     with Builder(target, cache=None) as builder:
         builder.build_many(workload, libraries[:2])
         started = time.perf_counter()

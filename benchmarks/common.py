@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import platform
+import shlex
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -11,7 +13,7 @@ from typing import Any
 
 from tcl_iree.frontend import extract, load_model
 from tcl_iree.hardware import host_cpu
-from tcl_iree.measure.builder import IREE_VERSION, Library
+from tcl_iree.measure.builder import IREE_VERSION, Candidate
 from tcl_iree.target import Target
 from tcl_iree.workload.model import Workload
 
@@ -61,9 +63,20 @@ def matmul_workload(m: int, n: int, k: int, target: Target) -> Workload:
         return entry.workload
 
 
-def matmul_config(wm: int, wn: int, m: int, n: int, k: int) -> Library:
+def matmul_config(wm: int, wn: int, m: int, n: int, k: int) -> Candidate:
     """IREE's double-tiling pipeline with workgroup tile `wm x wn`, register tile `m x n` and reduction step `k`."""
-    return Library(_CONFIG.format(wm=wm, wn=wn, m=m, n=n, k=k))
+    return Candidate(_CONFIG.format(wm=wm, wn=wn, m=m, n=n, k=k))
+
+
+def today() -> str:
+    """The date as results carry it."""
+    return time.strftime("%Y-%m-%d")
+
+
+def recorded(name: str) -> dict[str, Any]:
+    """The result as it was recorded last; empty if there is none."""
+    path = RESULTS / f"{name}.json"
+    return json.loads(path.read_text()) if path.exists() else {}
 
 
 def save(name: str, figures: dict[str, Any]) -> Path:
@@ -72,8 +85,8 @@ def save(name: str, figures: dict[str, Any]) -> Path:
     path = RESULTS / f"{name}.json"
     host = host_cpu()
     where = {
-        "command": f"python -m benchmarks.{name}",
-        "date": time.strftime("%Y-%m-%d"),
+        "command": shlex.join(["python", "-m", f"benchmarks.{name}", *sys.argv[1:]]),
+        "date": today(),
         "cpu": host.model,
         "cores": host.cores,
         "iree": IREE_VERSION,

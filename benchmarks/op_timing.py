@@ -1,0 +1,91 @@
+"""Time one op in this process: compiled modules, torch and numpy in turn, never two at once.
+
+A process of its own for each op and thread count, since thread pools are set up once: `python -m benchmarks.op_timing`
+reads what to time as JSON from standard input and writes seconds per call, one list for each contender.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import iree.runtime as runtime
+import numpy as np
+import torch
+
+from benchmarks.op_list import build
+from tcl_iree.measure.device import open_device
+
+_SLICE_SECONDS = 0.01
+# Thread pools spin for a while after their work; the next contender must not pay for that.
+_PAUSE_SECONDS = 0.004
+
+
+def main() -> None:
+    """Time and print."""
+    job = json.load(sys.stdin)
+    torch.set_num_threads(job["threads"])
+    op = build(job["op"])
+    contenders: dict[str, Callable[[], Any]] = {}
+    device = open_device(job["device"], job["flags"])
+    for name, path in job["modules"].items():
+        contenders[name] = _module(device, path, [tensor.numpy() for tensor in op.inputs])
+    with torch.inference_mode():
+        op.module(*op.inputs)
+        contenders["torch"] = lambda: op.module(*op.inputs)
+        if op.numpy:
+            arrays = [tensor.numpy() for tensor in op.inputs]
+            contenders["numpy"] = lambda: op.numpy(*arrays)
+        json.dump(_interleave(contenders, job["seconds"]), sys.stdout)
+
+
+def _module(device: runtime.HalDevice, path: str, arrays: list[np.ndarray]) -> Callable[[], Any]:
+    """A call of a compiled model's function with as little around it as the runtime's binding allows."""
+    instance = runtime.VmInstance()
+    module = runtime.VmModule.mmap(instance, path)
+    context = runtime.VmContext(instance, [runtime.create_hal_module(instance, device), module])
+    function = module.lookup_function("main")
+    inputs = [runtime.asdevicearray(device, array) for array in arrays]
+
+    def call() -> Any:
+        arguments, results = runtime.VmVariantList(len(inputs)), runtime.VmVariantList(1)
+        for array in inputs:
+            arguments.push_ref(array._buffer_view)
+        context.invoke(function, arguments, results)
+        return results
+
+    return call
+
+
+def _interleave(contenders: dict[str, Callable[[], Any]], seconds: float) -> dict[str, list[float]]:
+    taken: dict[str, list[float]] = {name: [] for name in contenders}
+    repeats = {name: max(1, min(1000, round(_SLICE_SECONDS / _once(call)))) for name, call in contenders.items()}
+    deadline = time.monotonic() + seconds
+    rounds = 0
+    while rounds < 10 or time.monotonic() < deadline:
+        rounds += 1
+        for name, call in contenders.items():
+            time.sleep(_PAUSE_SECONDS)
+            call()
+            started = time.perf_counter()
+            for _ in range(repeats[name]):
+                call()
+            taken[name].append((time.perf_counter() - started) / repeats[name])
+    return taken
+
+
+def _once(call: Callable[[], Any]) -> float:
+    call()
+    times = []
+    for _ in range(3):
+        started = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - started)
+    return max(1e-6, min(times))
+
+
+if __name__ == "__main__":
+    main()
