@@ -36,7 +36,7 @@ _BATCH = 16
 _DEFAULT_WINS = "IREE's default is the best found"
 _RETIMED = 8
 # A trial has to be put into an order; the best are timed again, and then for longer.
-_SEARCHING = TimingPolicy(max_rounds=24, precision=0.01, patience=1.0, give_up_at=3.0)
+_SEARCHING = TimingPolicy(round_seconds=0.02, max_rounds=12, precision=0.02, patience=0.7, give_up_at=1.4)
 _RETIMING = TimingPolicy(patience=8.0)
 
 
