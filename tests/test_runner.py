@@ -222,8 +222,8 @@ class FakeMachine:
 
 def test_disturbed_rounds_are_taken_again() -> None:
     policy = TimingPolicy(slice_seconds=(0.001,), round_seconds=0.0, min_rounds=8, max_rounds=8, patience=60)
-    disturbed = {range(12, 40): 2.0}  # a neighbour slows both kernels down
-    reference, candidate = FakeMachine(0.002, disturbed), FakeMachine(0.001, {range(12, 40): 3.0})
+    disturbed = {range(6, 40): 2.0}  # a neighbour slows both kernels down
+    reference, candidate = FakeMachine(0.002, disturbed), FakeMachine(0.001, {range(6, 40): 3.0})
     timing, floor = time_kernel(reference, candidate, policy)
     assert timing.calm
     assert timing.retried > 0

@@ -32,11 +32,11 @@ class TimingPolicy:
 
     Attributes:
         slice_seconds: aimed lengths of slices; a kernel runs at least once in each.
-        round_seconds: aimed length of one round; it holds at least two slices of each kernel and length.
+        round_seconds: aimed length of one round; it holds at least one slice of each kernel and length.
         min_rounds, max_rounds: calm rounds to take.
         precision: stop between the two once the standard error of the ratio is below this.
         disturbed: a round whose reference is this much slower than its calm speed is disturbed.
-        patience: seconds after which disturbed rounds are used after all.
+        patience: seconds after which rounds are used as they are, few or disturbed.
         give_up_at: a candidate this many times slower than the best is timed in one round only.
         calibrate: False keeps every round (to show what calibration brings).
 
@@ -91,7 +91,7 @@ def time_kernel(
     def take_round() -> _Round:
         taken = _Round([[] for _ in lengths], [[] for _ in lengths])
         end = time.perf_counter() + policy.round_seconds
-        while len(taken.candidate[0]) < 2 or time.perf_counter() < end:
+        while not taken.candidate[0] or time.perf_counter() < end:
             for index, (reference_times, candidate_times) in enumerate(lengths):
                 taken.reference[index].append(reference(reference_times) / reference_times)
                 taken.candidate[index].append(candidate(candidate_times) / candidate_times)
@@ -108,7 +108,7 @@ def time_kernel(
             break
         if time.monotonic() > deadline and len(rounds) >= 3:
             break
-    is_calm = len(calm) >= (1 if stopped_early else policy.min_rounds)
+    is_calm = _enough(calm, rounds, 1 if stopped_early else policy.min_rounds)
     used = calm if is_calm else rounds
     return _summary(used, len(rounds) - len(used), is_calm, stopped_early)
 
@@ -131,7 +131,7 @@ def time_together(
         shared: list[list[float]] = [[] for _ in lengths]
         taken = [_Round(shared, [[] for _ in lengths]) for _ in candidates]
         end = time.perf_counter() + policy.round_seconds
-        while len(shared[0]) < 2 or time.perf_counter() < end:
+        while not shared[0] or time.perf_counter() < end:
             for index, (reference_times, *candidate_times) in enumerate(lengths):
                 shared[index].append(reference(reference_times) / reference_times)
                 for entry, candidate, times in zip(taken, candidates, candidate_times, strict=True):
@@ -147,7 +147,7 @@ def time_together(
             break
         if time.monotonic() > deadline and len(rounds[0]) >= 3:
             break
-    is_calm = len(calm[0]) >= policy.min_rounds
+    is_calm = _enough(calm[0], rounds[0], policy.min_rounds)
     used = calm if is_calm else rounds
     summaries = [_summary(taken, len(rounds[0]) - len(taken), is_calm, False) for taken in used]
     return [timing for timing, _ in summaries], summaries[0][1]
@@ -159,6 +159,11 @@ def _calm_rounds(rounds: list[_Round], policy: TimingPolicy, floor: float | None
     speeds = [taken.reference_speed for taken in rounds]
     limit = min([*speeds, *([floor] if floor else [])]) * (1 + policy.disturbed)
     return [taken for taken, speed in zip(rounds, speeds, strict=True) if speed <= limit]
+
+
+def _enough(calm: list[_Round], rounds: list[_Round], wanted: int) -> bool:
+    """Whether the calm rounds tell the speed: as many as wanted, or all there are of a slow kernel."""
+    return len(calm) >= wanted or len(calm) == len(rounds)
 
 
 def _precise(rounds: list[_Round], policy: TimingPolicy) -> bool:
