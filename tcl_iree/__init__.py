@@ -16,7 +16,7 @@ _PUBLIC = {
     "Database": "tcl_iree.database",
     "Library": "tcl_iree.transform_dialect.library",
     "Runner": "tcl_iree.measure.runner",
-    "Schedule": "tcl_iree.database",
+    "ScheduleRecord": "tcl_iree.database",
     "Target": "tcl_iree.target",
     "TclIreeError": "tcl_iree.errors",
     "TimingPolicy": "tcl_iree.measure.timing",

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from processes import children, wait_for, with_environment
 from test_faults import program
 
-from tcl_iree.database import Database, Schedule
+from tcl_iree.database import Database, ScheduleRecord
 from tcl_iree.measure.builder import Builder
 from tcl_iree.measure.runner import Runner
 from tcl_iree.target import Target
@@ -135,7 +135,9 @@ def test_random_kills_of_workers_cost_single_trials(matmul: Workload, target: Ta
         thread.start()
         try:
             schedules = [
-                Schedule("script", {"number": number}, text.replace("[32, 64, 0]", f"[{8 * (number % 8 + 1)}, 64, 0]"))
+                ScheduleRecord(
+                    "script", {"number": number}, text.replace("[32, 64, 0]", f"[{8 * (number % 8 + 1)}, 64, 0]")
+                )
                 for number in range(60)
             ]
             trials = [trial for schedule in schedules for trial in session.measure([schedule])]

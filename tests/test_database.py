@@ -12,12 +12,12 @@ import pyarrow.parquet as pq
 import pytest
 from processes import on_small_disk
 
-from tcl_iree.database import Database, Schedule, Trial, WorkloadRecord, export_parquet, import_parquet
+from tcl_iree.database import Database, ScheduleRecord, Trial, WorkloadRecord, export_parquet, import_parquet
 from tcl_iree.database.schema import SCHEMA_VERSION
 from tcl_iree.errors import DatabaseError
 
 WORKLOAD = WorkloadRecord("k" * 16, "matmul 4x4x4 f32", "module {}", 128, 192)
-SCHEDULE = Schedule("script", {"tile": [8, 32]}, "module {}")
+SCHEDULE = ScheduleRecord("script", {"tile": [8, 32]}, "module {}")
 
 
 def trial(uid: str, **changes: object) -> Trial:

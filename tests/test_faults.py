@@ -21,7 +21,7 @@ import sys
 sys.path[:0] = sys.argv[1].split(":")
 from conftest import DATA, QUICK
 from pathlib import Path
-from tcl_iree.database import Database, Schedule
+from tcl_iree.database import Database, ScheduleRecord
 from tcl_iree.frontend import extract, load_model
 from tcl_iree.measure.builder import Builder
 from tcl_iree.measure.cache import ArtifactCache
@@ -37,7 +37,7 @@ with Database(sys.argv[2]) as database, Builder(target, cache=cache) as builder,
     session = TrialSession(entry.workload, builder, runner, database)
     print(session.default.uid, flush=True)
     for number in range(int(sys.argv[4])):
-        schedule = Schedule("script", {"number": number}, text.replace("[32, 64, 0]", f"[{8 + 8 * number}, 64, 0]"))
+        schedule = ScheduleRecord("script", {"number": number}, text.replace("[32, 64, 0]", f"[{8 + 8 * number}, 64, 0]"))
         for trial in session.measure([schedule]):
             print(trial.uid, trial.status, flush=True)
 """

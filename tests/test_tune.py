@@ -21,8 +21,7 @@ from processes import heed_interrupts
 
 import tcl_iree
 from tcl_iree.cli import main
-from tcl_iree.database import UNMEASURED, Database
-from tcl_iree.database import Schedule as Record
+from tcl_iree.database import UNMEASURED, Database, ScheduleRecord
 from tcl_iree.errors import MeasureError, ModelError, OptionError
 from tcl_iree.frontend import Dispatch, extract, load_model
 from tcl_iree.measure.builder import Builder
@@ -251,7 +250,7 @@ def test_what_was_only_built_is_measured_by_a_search(
 ) -> None:
     space = Space(dispatch.workload, builder.target)
     asked = make_strategy("random", space, 0).ask(2)
-    records = [Record(entry.family, entry.plain, space.script(entry), ENTRY) for entry in asked]
+    records = [ScheduleRecord(entry.family, entry.plain, space.script(entry), ENTRY) for entry in asked]
     with Database(tmp_path / "a.db") as database:
         list(build_unmeasured(dispatch.workload, records, builder, database))
         search = opened(dispatch, builder, runner, database)
@@ -267,7 +266,7 @@ def test_scripts_measured_by_hand_do_not_win(
     dispatch: Dispatch, builder: Builder, runner: Runner, tmp_path: Path
 ) -> None:
     space = Space(dispatch.workload, builder.target)
-    scripts = [Record("script", {}, space.script(entry)) for entry in make_strategy("random", space, 0).ask(4)]
+    scripts = [ScheduleRecord("script", {}, space.script(entry)) for entry in make_strategy("random", space, 0).ask(4)]
     with Database(tmp_path / "a.db") as database:
         session = TrialSession(dispatch.workload, builder, runner, database)
         assert "ok" in {trial.status for trial in session.measure(scripts)}

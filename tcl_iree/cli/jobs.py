@@ -20,8 +20,7 @@ from tcl_iree.cli.common import (
     parse_target,
     print_json,
 )
-from tcl_iree.database import Database
-from tcl_iree.database import Schedule as Record
+from tcl_iree.database import Database, ScheduleRecord
 from tcl_iree.errors import JobError, MeasureError
 from tcl_iree.frontend import extract, load_model
 from tcl_iree.measure.builder import Builder
@@ -142,7 +141,7 @@ def merge(arguments: argparse.Namespace) -> None:
         print(f"{count} new trials taken from {arguments.file}")
 
 
-def _named(schedule: Record) -> str:
+def _named(schedule: ScheduleRecord) -> str:
     """A schedule with its decisions, in a line."""
     return str(Schedule.from_plain(schedule.family, schedule.decisions))
 

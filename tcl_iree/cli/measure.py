@@ -17,7 +17,7 @@ from tcl_iree.cli.common import (
     parse_target,
     print_json,
 )
-from tcl_iree.database import Database, Schedule
+from tcl_iree.database import Database, ScheduleRecord
 from tcl_iree.errors import ModelError
 from tcl_iree.frontend import Extraction, extract, load_model, read_payload
 from tcl_iree.measure.builder import Builder
@@ -90,13 +90,13 @@ def run(arguments: argparse.Namespace) -> None:
     console().print(trial_table(f"{workload.label} on {target} (default {session.check.status} by numpy)", rows))
 
 
-def _read_script(text: str) -> Schedule:
+def _read_script(text: str) -> ScheduleRecord:
     name, _, entry = (text, "", "") if Path(text).is_file() else text.rpartition("@")
     path = Path(name or text)
     if not path.is_file():
         raise ModelError(f"no script at {path}")
     try:
-        return Schedule("script", {}, path.read_text(), entry or ENTRY)
+        return ScheduleRecord("script", {}, path.read_text(), entry or ENTRY)
     except UnicodeDecodeError:
         raise ModelError(f"{path} is not a text file") from None
 

@@ -2,13 +2,13 @@
 
 from tcl_iree.database.location import default_database
 from tcl_iree.database.parquet import export_parquet, import_parquet
-from tcl_iree.database.records import UNMEASURED, Schedule, Trial, WorkloadRecord
+from tcl_iree.database.records import UNMEASURED, ScheduleRecord, Trial, WorkloadRecord
 from tcl_iree.database.store import Database
 
 __all__ = [
     "UNMEASURED",
     "Database",
-    "Schedule",
+    "ScheduleRecord",
     "Trial",
     "WorkloadRecord",
     "default_database",

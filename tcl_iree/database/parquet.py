@@ -11,7 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tcl_iree.database.records import Schedule, Trial, WorkloadRecord
+from tcl_iree.database.records import ScheduleRecord, Trial, WorkloadRecord
 from tcl_iree.database.store import Database
 from tcl_iree.errors import DatabaseError
 
@@ -60,7 +60,9 @@ def import_parquet(database: Database, path: Path) -> int:
         row["workload"]: WorkloadRecord(row["workload"], *(row[f"workload_{name}"] for name in _WORKLOAD))
         for row in rows
     }
-    schedules = [Schedule(row["family"], json.loads(row["decisions"]), row["script"], row["entry"]) for row in rows]
+    schedules = [
+        ScheduleRecord(row["family"], json.loads(row["decisions"]), row["script"], row["entry"]) for row in rows
+    ]
     with database.transaction():
         database.put_workloads(list(workloads.values()))
         database.put_schedules(schedules)

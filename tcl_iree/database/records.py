@@ -25,7 +25,7 @@ class WorkloadRecord:
 
 
 @dataclass(frozen=True)
-class Schedule:
+class ScheduleRecord:
     """A schedule as stored.
 
     Attributes:

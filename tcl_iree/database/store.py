@@ -11,7 +11,7 @@ from dataclasses import astuple, fields
 from pathlib import Path
 from types import TracebackType
 
-from tcl_iree.database.records import Schedule, Trial, WorkloadRecord
+from tcl_iree.database.records import ScheduleRecord, Trial, WorkloadRecord
 from tcl_iree.database.schema import check_ours, migrate, schema_version
 from tcl_iree.errors import DatabaseError
 
@@ -65,7 +65,7 @@ class Database:
                 self._connection.execute("ROLLBACK")
             raise _clear(error, self.path) from None
 
-    def add_trial(self, workload: WorkloadRecord, schedule: Schedule, trial: Trial) -> None:
+    def add_trial(self, workload: WorkloadRecord, schedule: ScheduleRecord, trial: Trial) -> None:
         """Record one trial with its workload and schedule. On return it is on disk."""
         if (trial.workload, trial.schedule) != (workload.key, schedule.sha):
             raise ValueError("the trial belongs to another workload or schedule")
@@ -81,7 +81,7 @@ class Database:
             "INSERT INTO workloads VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING", [astuple(row) for row in rows]
         )
 
-    def put_schedules(self, rows: Sequence[Schedule]) -> None:
+    def put_schedules(self, rows: Sequence[ScheduleRecord]) -> None:
         """Insert schedules that are not there yet; call inside `transaction`."""
         values = [(row.sha, row.family, row.decisions_json, row.script, row.entry) for row in rows]
         self._connection.executemany("INSERT INTO schedules VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING", values)
@@ -101,10 +101,12 @@ class Database:
         rows = self._select("SELECT key, label, payload, flops, bytes FROM workloads ORDER BY key")
         return [WorkloadRecord(*row) for row in rows]
 
-    def schedules(self) -> dict[str, Schedule]:
+    def schedules(self) -> dict[str, ScheduleRecord]:
         """All schedules by their hash."""
         rows = self._select("SELECT sha, family, decisions, script, entry FROM schedules")
-        return {sha: Schedule(family, json.loads(text), script, entry) for sha, family, text, script, entry in rows}
+        return {
+            sha: ScheduleRecord(family, json.loads(text), script, entry) for sha, family, text, script, entry in rows
+        }
 
     def trials(
         self,

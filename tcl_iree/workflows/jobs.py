@@ -21,7 +21,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from tcl_iree.database import Schedule
+from tcl_iree.database import ScheduleRecord
 from tcl_iree.errors import JobError
 from tcl_iree.measure.builder import IREE_VERSION, Candidate
 from tcl_iree.measure.cache import artifact_sha
@@ -42,7 +42,7 @@ class Job:
     """One built candidate: a schedule of a workload, its code, and IREE's default code to measure it beside."""
 
     workload: Workload
-    schedule: Schedule
+    schedule: ScheduleRecord
     built: BuildResult
     default: BuildResult
 
@@ -122,14 +122,14 @@ class JobFile:
         self.workloads = [analyse(entry["payload"]) for entry in content["workloads"]]
         for workload, entry in zip(self.workloads, content["workloads"], strict=True):
             self._defaults[workload.payload] = self._result(entry["default"])
-        schedules = {sha: Schedule(**entry) for sha, entry in content["schedules"].items()}
-        self._schedules: dict[str, list[Schedule]] = {workload.payload: [] for workload in self.workloads}
+        schedules = {sha: ScheduleRecord(**entry) for sha, entry in content["schedules"].items()}
+        self._schedules: dict[str, list[ScheduleRecord]] = {workload.payload: [] for workload in self.workloads}
         for row in content["jobs"]:
             payload, schedule = self.workloads[row["workload"]].payload, schedules[row["schedule"]]
             self._schedules[payload].append(schedule)
             self._results[payload, schedule.script or "", schedule.entry] = self._result(row["built"])
 
-    def schedules(self, workload: Workload) -> list[Schedule]:
+    def schedules(self, workload: Workload) -> list[ScheduleRecord]:
         """The schedules of a workload."""
         return self._schedules[workload.payload]
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from tcl_iree.database import UNMEASURED, Database, Schedule, Trial, WorkloadRecord
+from tcl_iree.database import UNMEASURED, Database, ScheduleRecord, Trial, WorkloadRecord
 from tcl_iree.errors import MeasureError
 from tcl_iree.measure.builder import IREE_VERSION, Candidate
 from tcl_iree.measure.inputs import make_buffers, mismatch, to_float
@@ -19,7 +19,7 @@ from tcl_iree.target import Target
 from tcl_iree.workload.evaluate import CannotEvaluate, evaluate
 from tcl_iree.workload.model import Workload
 
-DEFAULT = Schedule("default")
+DEFAULT = ScheduleRecord("default")
 _BUILDS_AHEAD = 4
 # A ratio from disturbed rounds may flatter: what others are given up against is this share of it.
 _DISTURBED = 0.8
@@ -87,7 +87,7 @@ class TrialSession:
         assert self._reference
         return self._reference
 
-    def measure(self, schedules: Sequence[Schedule]) -> Iterator[Trial]:
+    def measure(self, schedules: Sequence[ScheduleRecord]) -> Iterator[Trial]:
         """Build a few schedules in parallel, run them one by one, and so on; yields each once it is recorded."""
         chunk = _BUILDS_AHEAD * self._builder.workers
         for start in range(0, len(schedules), chunk):
@@ -96,7 +96,7 @@ class TrialSession:
             for schedule, built in zip(part, self._builder.build_many(self._workload, libraries), strict=True):
                 yield self._finish(schedule, built)
 
-    def _finish(self, schedule: Schedule, built: BuildResult) -> Trial:
+    def _finish(self, schedule: ScheduleRecord, built: BuildResult) -> Trial:
         known = self._measured_before(built.artifact) if built.artifact else None
         if known:
             trial = replace(
@@ -135,7 +135,7 @@ class TrialSession:
 def trial_of(
     workload: Workload,
     builder: CandidateSource,
-    schedule: Schedule,
+    schedule: ScheduleRecord,
     built: BuildResult,
     reference: Artifact | None,
     run: RunResult | None,

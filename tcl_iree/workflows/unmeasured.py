@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from random import Random
 
-from tcl_iree.database import Database, Schedule
+from tcl_iree.database import Database, ScheduleRecord
 from tcl_iree.errors import MeasureError
 from tcl_iree.measure.builder import Builder, Candidate
 from tcl_iree.transform_dialect.names import ENTRY
@@ -16,15 +16,15 @@ from tcl_iree.workflows.trials import DEFAULT, trial_of, workload_record
 from tcl_iree.workload.model import Workload
 
 
-def sample_schedules(workload: Workload, builder: Builder, count: int, seed: int) -> list[Schedule]:
+def sample_schedules(workload: Workload, builder: Builder, count: int, seed: int) -> list[ScheduleRecord]:
     """Up to `count` random schedules of a workload, with their scripts."""
     space = Space(workload, builder.target)
     found = islice(space.samples(Random(seed)), count)
-    return [Schedule(entry.family, entry.plain, space.script(entry), ENTRY) for entry in found]
+    return [ScheduleRecord(entry.family, entry.plain, space.script(entry), ENTRY) for entry in found]
 
 
 def build_unmeasured(
-    workload: Workload, schedules: Sequence[Schedule], builder: Builder, database: Database
+    workload: Workload, schedules: Sequence[ScheduleRecord], builder: Builder, database: Database
 ) -> Iterator[Job]:
     """Build IREE's default and each schedule, and record all of them; yields those that could be built.
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from tcl_iree.database import UNMEASURED, Database, Trial
-from tcl_iree.database import Schedule as Record
+from tcl_iree.database import UNMEASURED, Database, ScheduleRecord, Trial
 from tcl_iree.errors import ScheduleError
 from tcl_iree.frontend import Dispatch
 from tcl_iree.measure.builder import IREE_VERSION, Builder, Candidate
@@ -33,7 +32,7 @@ class Winner:
     """
 
     workload: Workload
-    record: Record
+    record: ScheduleRecord
     speedup: float
     timing: Timing | None
 
@@ -63,7 +62,7 @@ class WorkloadSearch:
         builder: Builder,
         runner: Runner,
         database: Database,
-        records: Mapping[str, Record],
+        records: Mapping[str, ScheduleRecord],
         strategy: str,
         seed: int,
     ) -> None:
@@ -128,7 +127,7 @@ class WorkloadSearch:
         workload = self.dispatch.workload
         found = [self._records[trial.schedule] for trial in self.best(count)]
         built = self._builder.build_many(workload, [Candidate(entry.script or "", entry.entry) for entry in found])
-        usable: list[tuple[Record, Artifact]] = [
+        usable: list[tuple[ScheduleRecord, Artifact]] = [
             (record, result.artifact) for record, result in zip(found, built, strict=True) if result.artifact
         ]
         results = runner.compare(workload, [artifact for _, artifact in usable], self._session.reference)
@@ -147,9 +146,9 @@ class WorkloadSearch:
             return None
         return Winner(self.dispatch.workload, self._records[best[0].schedule], best[0].ratio or 0.0, None)
 
-    def _record(self, schedule: Schedule) -> Record | None:
+    def _record(self, schedule: Schedule) -> ScheduleRecord | None:
         try:
-            return Record(schedule.family, schedule.plain, self._space.script(schedule), ENTRY)
+            return ScheduleRecord(schedule.family, schedule.plain, self._space.script(schedule), ENTRY)
         except ScheduleError:
             return None
 
