@@ -60,8 +60,8 @@ class Script:
         """Start a phase; the title becomes a comment."""
         self._phases.append((len(list(self._sequence.body.operations)), title))
 
-    def text(self) -> str:
-        """The finished script.
+    def finish(self) -> ir.Module:
+        """End the sequence; nothing can be appended after that.
 
         Raises:
             ScheduleError: the IR does not verify, which is a fault of the family.
@@ -75,7 +75,11 @@ class Script:
                 self._module.operation.verify()
             except ir.MLIRError as error:
                 raise ScheduleError(f"the script does not verify: {error}") from None
-            return _commented(self._module.operation.get_asm(use_name_loc_as_prefix=True), self._phases)
+        return self._module
+
+    def text(self) -> str:
+        """The finished script; see `finish`."""
+        return _commented(self.finish().operation.get_asm(use_name_loc_as_prefix=True), self._phases)
 
     # Finding ops.
 

@@ -7,6 +7,9 @@ Lanes run along the result's innermost dimension, rows along a dimension of the 
         copy the operand's panel (optional)  # contiguous, so that rows of k do not fight over cache sets and pages
         for each tile of rows
           for k: accumulators(rows x lanes) += column x row
+
+With `k_outer`, blocks of k come first and panels inside: a block of the other operand then stays in the cache for all
+panels, and a matrix that is used once, as in a product with a vector, is read in the order it lies in memory.
 """
 
 from __future__ import annotations
@@ -25,6 +28,9 @@ from tcl_iree.transform_dialect.script import Script
 from tcl_iree.transform_dialect.sizes import divisors, spread
 from tcl_iree.transform_dialect.view import View, element_bytes, plain_loops, view_of
 from tcl_iree.workload.model import Workload
+
+# Up to this many rows, a product is as good as one with a vector: wide tiles, short blocks of k.
+_FEW_ROWS = 4
 
 
 @dataclass(frozen=True)
@@ -81,9 +87,10 @@ class Contraction(RegisterTiles[Dims]):
         view, dims = self.found(workload)
         limits = self.limits(view, target)
         lanes, rows, k = view.size(dims.lanes), view.size(dims.rows), view.size(dims.k)
-        widths = [limits.lanes * factor for factor in (1, 2, 4)]
+        few = rows <= _FEW_ROWS
+        widths = [limits.lanes * factor for factor in ((1, 2, 4, 8) if few else (1, 2, 4))]
         fitting = [width for width in widths if width <= lanes] or [_power_below(lanes)]
-        blocks = [0, *(size for size in divisors(k) if 24 <= size <= 512 and size < k)]
+        blocks = [0, *(size for size in divisors(k) if (4 if few else 24) <= size <= 512 and size < k)]
         return (
             Decision("extra_workgroup", spread(divisors(dims.largest_extra(view)), 6)),
             Decision("row_workgroup", spread([size for size in divisors(rows) if size >= min(rows, 4)], 10)),
@@ -93,7 +100,8 @@ class Contraction(RegisterTiles[Dims]):
             Decision("rows", tuple(size for size in (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14) if size <= rows)),
             Decision("lanes", tuple(fitting)),
             Decision("k_block", spread(blocks, 8)),
-            Decision("k_step", tuple(size for size in (1, 2, 4) if k % size == 0)),
+            Decision("k_step", tuple(size for size in ((1, 2, 4, 8) if few else (1, 2, 4)) if k % size == 0)),
+            Decision("k_outer", (False, True)),
             Decision("copy", (False, True)),
         )
 
@@ -105,13 +113,16 @@ class Contraction(RegisterTiles[Dims]):
             return reason
         if block % schedule["k_step"]:
             return "k_step does not divide the block of k"
+        if schedule["k_outer"] and (not schedule["k_block"] or schedule["lane_workgroup"] % schedule["lanes"]):
+            return "with k outermost there must be blocks of k, and panels of one width"
         # Every panel width has buffers of its own.
         lanes = sum(segment_widths(schedule["lane_workgroup"], schedule["lanes"]))
         stack = 0
         if schedule["copy"]:
             stack += block * lanes * element_bytes(view.inputs[dims.panel])
         if schedule["k_block"] and view.chain:
-            stack += schedule["row_workgroup"] * lanes * element_bytes(view.output)
+            held = schedule["lane_workgroup"] if schedule["k_outer"] else lanes
+            stack += schedule["row_workgroup"] * held * element_bytes(view.output)
         return self.limits(view, target).why_not_stack(stack)
 
     def emit(self, script: Script, schedule: Schedule, workload: Workload, target: Target) -> None:
@@ -143,11 +154,14 @@ class _Emitter:
         script.phase("Panels of lanes, narrower ones for what is left over.")
         if taken := {loop: 1 for loop in dims.extra if workgroup[loop] > 1}:
             self.ops.tile_parallel(taken, "extra")
-        segments = self.ops.segment(dims.lanes, self.schedule["lane_workgroup"], self.schedule["lanes"])
-        if self.schedule["k_block"]:
-            self._blocked(segments)
+        if self.schedule["k_outer"]:
+            self._k_outer()
         else:
-            self._unblocked(segments)
+            segments = self.ops.segment(dims.lanes, self.schedule["lane_workgroup"], self.schedule["lanes"])
+            if self.schedule["k_block"]:
+                self._blocked(segments)
+            else:
+                self._unblocked(segments)
         self.ops.tile_result_fill(dims.lanes, self.schedule["lane_workgroup"], self.schedule["lanes"])
         script.canonicalize()
 
@@ -171,12 +185,7 @@ class _Emitter:
 
     def _blocked(self, segments: list[int]) -> None:
         script, dims, view = self.script, self.dims, self.view
-        if view.chain:
-            script.phase("Accumulators get a buffer of their own between blocks of k.")
-            for number, _ in enumerate(segments):
-                script.copy_operand(self.ops.root[number], len(view.op.operands) - 1, "accumulators")
-            script.canonicalize()
-            self.ops.find_again(len(segments))
+        self._keep_accumulators(len(segments))
         block, step, rows = self.schedule["k_block"], self.schedule["k_step"], self.schedule["rows"]
         for number, _ in enumerate(segments):
             script.phase(f"Panel {number}: blocks of k, rows, then k.")
@@ -190,6 +199,39 @@ class _Emitter:
             self._peel_rows(row_loop)
             if view.chain:
                 self._peel_rows(self.ops.tile_chain({dims.rows: rows}, "results", number)[0])
+
+    def _k_outer(self) -> None:
+        script, dims, schedule = self.script, self.dims, self.schedule
+        self._keep_accumulators(1)
+        script.phase("Blocks of k, panels of lanes, rows, then k.")
+        panel = {dims.lanes: schedule["lanes"]} if schedule["lanes"] < schedule["lane_workgroup"] else {}
+        rows = {dims.rows: schedule["rows"]}
+        if self.ops.fill:
+            if panel:
+                self.ops.tile_fill(panel, "zero", 0)
+            self._peel_rows(self.ops.tile_fill(rows, "zero", 0)[0])
+        self.ops.tile_root({dims.k: schedule["k_block"]}, "k_block", 0)
+        if panel:
+            self.ops.tile_root(panel, "panel", 0)
+        if schedule["copy"]:
+            self._copy_panel(0, schedule["k_block"])
+        row_loop = self.ops.tile_root(rows, "rows", 0)[0]
+        self.ops.tile_root({dims.k: schedule["k_step"]}, "k", 0)
+        self._peel_rows(row_loop)
+        if self.view.chain:
+            if panel:
+                self.ops.tile_chain(panel, "results", 0)
+            self._peel_rows(self.ops.tile_chain(rows, "results", 0)[0])
+
+    def _keep_accumulators(self, segments: int) -> None:
+        """Between blocks of k accumulators rest in the result, or, if it is computed from them, in a buffer."""
+        if not self.view.chain:
+            return
+        self.script.phase("Accumulators get a buffer of their own between blocks of k.")
+        for number in range(segments):
+            self.script.copy_operand(self.ops.root[number], len(self.view.op.operands) - 1, "accumulators")
+        self.script.canonicalize()
+        self.ops.find_again(segments)
 
     def _copy_panel(self, number: int, block: int) -> None:
         panel = self.view.inputs[self.dims.panel]
