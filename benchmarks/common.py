@@ -8,6 +8,7 @@ import shlex
 import sys
 import tempfile
 import time
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from tcl_iree.target import Target
 from tcl_iree.workload.model import Workload
 
 RESULTS = Path(__file__).parent / "results"
+_PLACES = ("--db", "--output")
 
 _MATMUL = """func.func @main(%a: tensor<{m}x{k}xf32>, %b: tensor<{k}x{n}xf32>) -> tensor<{m}x{n}xf32> {{
   %zero = arith.constant 0.0 : f32
@@ -68,9 +70,10 @@ def matmul_config(wm: int, wn: int, m: int, n: int, k: int) -> Candidate:
     return Candidate(_CONFIG.format(wm=wm, wn=wn, m=m, n=n, k=k))
 
 
-def today() -> str:
-    """The date as results carry it."""
-    return time.strftime("%Y-%m-%d")
+def measured_here() -> dict[str, str]:
+    """When and on which CPU: every figure of a result that is put together in several runs carries it."""
+    host = host_cpu()
+    return {"date": time.strftime("%Y-%m-%d"), "cpu": f"{host.model} ({host.isa_classes[0]})"}
 
 
 def recorded(name: str) -> dict[str, Any]:
@@ -83,14 +86,21 @@ def save(name: str, figures: dict[str, Any]) -> Path:
     """Keep a result with the machine and versions it was measured on."""
     RESULTS.mkdir(exist_ok=True)
     path = RESULTS / f"{name}.json"
-    host = host_cpu()
     where = {
-        "command": shlex.join(["python", "-m", f"benchmarks.{name}", *sys.argv[1:]]),
-        "date": today(),
-        "cpu": host.model,
-        "cores": host.cores,
+        "command": shlex.join(["python", "-m", f"benchmarks.{name}", *_without_places(sys.argv[1:])]),
+        **measured_here(),
+        "cores": host_cpu().cores,
         "iree": IREE_VERSION,
         "python": platform.python_version(),
     }
     path.write_text(json.dumps({**where, **figures}, indent=2) + "\n")
     return path
+
+
+def _without_places(arguments: list[str]) -> list[str]:
+    """A command line without where files were kept, which changes no figure."""
+    kept: list[str] = []
+    for before, argument in pairwise(["", *arguments]):
+        if argument not in _PLACES and before not in _PLACES:
+            kept.append(argument)
+    return kept

@@ -10,7 +10,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from benchmarks.common import RESULTS, recorded, save, today
+from benchmarks.common import RESULTS, measured_here, recorded, save
 from tcl_iree.database import default_database
 from tcl_iree.errors import TclIreeError
 from tcl_iree.frontend.zoo import NETWORKS
@@ -36,7 +36,7 @@ def main() -> None:
     arguments = parser.parse_args()
     results: dict[str, dict[str, Any]] = {} if arguments.no_save else recorded("models").get("models", {})
     for name in arguments.models:
-        about = {"date": today(), "target": arguments.target, "trials": arguments.trials}
+        about = measured_here() | {"target": arguments.target, "trials": arguments.trials}
         try:
             results[name] = about | _tune(name, arguments)
         except TclIreeError as error:

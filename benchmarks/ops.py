@@ -21,7 +21,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from benchmarks.common import recorded, save, today
+from benchmarks.common import measured_here, recorded, save
 from benchmarks.op_list import OPS, build
 from tcl_iree.database import default_database
 from tcl_iree.errors import TclIreeError
@@ -62,7 +62,7 @@ def main() -> None:
 
 
 def _measured(name: str, target: Target, arguments: argparse.Namespace) -> dict[str, Any]:
-    about = {"op": name, "threads": target.threads, "date": today(), "trials": arguments.trials}
+    about = {"op": name, "threads": target.threads, "trials": arguments.trials} | measured_here()
     try:
         return about | _measure(name, target, arguments)
     except TclIreeError as error:

@@ -43,3 +43,7 @@ class LibraryError(TclIreeError):
 
 class JobError(TclIreeError):
     """A file of jobs that cannot be packed, read or run here."""
+
+
+class FeatureError(TclIreeError):
+    """A script cannot be read."""
