@@ -1,0 +1,230 @@
+"""Rows of thousands of schedules at once: one script for each variant of a family, with formulas for its numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+
+import numpy as np
+from iree.compiler import ir
+
+from tcl_iree.features.script_ops import ScriptOp, read_module
+from tcl_iree.features.tracing import Formula, Formulas, Trace, Values, bare, formula_of
+from tcl_iree.features.walk import Row, walk
+from tcl_iree.target import Target
+from tcl_iree.transform_dialect.families import family_of
+from tcl_iree.transform_dialect.names import ENTRY
+from tcl_iree.transform_dialect.schedule import Schedule, Value
+from tcl_iree.transform_dialect.script import Script
+from tcl_iree.workload.model import Workload
+
+NUMBERS = 5
+
+
+class _TracedScript(Script):
+    """Builds the script of the plain numbers and keeps the traced ones beside."""
+
+    def __init__(self, schedule: Schedule, trace: Trace) -> None:
+        super().__init__(schedule)
+        self._trace = trace
+        self.sizes: list[tuple[int, ...]] = []
+        self.values: list[str] = []
+
+    def _keep(self, sizes: Sequence[int]) -> list[int]:
+        self.sizes.append(tuple(sizes))
+        return [bare(size) for size in sizes]
+
+    def tile_forall(self, op: ir.Value, sizes: Sequence[int], name: str) -> tuple[ir.Value, ir.Value]:
+        return super().tile_forall(op, self._keep(sizes), name)
+
+    def tile_threads(self, op: ir.Value, sizes: Sequence[int], name: str) -> tuple[ir.Value, ir.Value]:
+        return super().tile_threads(op, self._keep(sizes), name)
+
+    def tile(self, op: ir.Value, sizes: Sequence[int], name: str) -> tuple[ir.Value, list[ir.Value]]:
+        return super().tile(op, self._keep(sizes), name)
+
+    def copy_operand(self, op: ir.Value, index: int, name: str) -> ir.Value:
+        return super().copy_operand(op, self._keep([index])[0], name)
+
+    def interchange(self, op: ir.Value, order: Sequence[int], name: str) -> ir.Value:
+        return super().interchange(op, self._keep(order), name)
+
+    def interchange_each(self, ops: ir.Value, order: Sequence[int], name: str) -> None:
+        super().interchange_each(ops, self._keep(order), name)
+
+    def pack(self, op: ir.Value, sizes: Sequence[int], name: str) -> ir.Value:
+        return super().pack(op, self._keep(sizes), name)
+
+    def tile_reduction(self, ops: ir.Value, sizes: Sequence[int], name: str) -> ir.Value:
+        return super().tile_reduction(ops, self._keep(sizes), name)
+
+    def iree_op(self, name: str, result: bool = False, **attributes: str) -> None:
+        plain = {}
+        for key, text in attributes.items():
+            plain[key] = self._trace.plain(text)
+            if text.startswith("array<i64:"):
+                inside = text.partition(":")[2].rstrip(">")
+                self.sizes.append(tuple(self._trace.read(number) for number in inside.split(",")))
+        super().iree_op(name, result, **plain)
+
+    def annotate(self, op: ir.Value, name: str, attribute: str | None = None) -> None:
+        if attribute is not None:
+            self.values.append(attribute)
+            attribute = self._trace.plain(attribute)
+        super().annotate(op, name, attribute)
+
+    def ops(self) -> list[ScriptOp]:
+        """The finished script's ops, with traced numbers."""
+        sizes, values = iter(self.sizes), iter(self.values)
+        found = []
+        for op in read_module(self.finish(), ENTRY):
+            if op.sizes:
+                op = replace(op, sizes=next(sizes))
+            if op.name == "param.constant":
+                op = replace(op, value=next(values))
+            found.append(op)
+        return found
+
+
+@dataclass(frozen=True)
+class Template:
+    """The rows of one variant.
+
+    Attributes:
+        rows: as the traced schedule has them.
+        formulas: row, column and formula of each number that decisions change.
+    """
+
+    rows: tuple[Row, ...]
+    formulas: tuple[tuple[int, int, Formula], ...]
+
+    def numbers(self, values: Values, chosen: np.ndarray) -> np.ndarray:
+        """All numbers of the chosen schedules, which must be of this variant: schedule, row, column."""
+        base = np.array([[bare(number) for number in row.numbers] for row in self.rows], np.int64)
+        made = np.broadcast_to(base, (len(chosen), *base.shape)).copy()
+        for row, column, formula in self.formulas:
+            made[:, row, column] = values.of(formula)[chosen]
+        return made
+
+
+@dataclass
+class _Question:
+    """A condition that tells variants apart, and where each answer leads."""
+
+    formula: Formula
+    answers: dict[int | bool, _Question | Template] = field(default_factory=dict)
+
+
+class _Tree:
+    """The variants of one family met so far, by the questions its script asks on the way."""
+
+    def __init__(self, workload: Workload, target: Target) -> None:
+        self._workload, self._target = workload, target
+        self._formulas = Formulas()
+        self._root: _Question | Template | None = None
+
+    def sort(self, schedules: Sequence[Schedule]) -> Iterator[tuple[np.ndarray, Template, np.ndarray]]:
+        """Positions of the schedules of each variant, the variant, and their numbers."""
+        values = Values(_columns(schedules))
+        waiting: list[np.ndarray] = [np.arange(len(schedules))]
+        while waiting:
+            yield from self._descend(self._root, waiting.pop(), values, schedules, waiting)
+
+    def _descend(
+        self,
+        node: _Question | Template | None,
+        chosen: np.ndarray,
+        values: Values,
+        schedules: Sequence[Schedule],
+        waiting: list[np.ndarray],
+    ) -> Iterator[tuple[np.ndarray, Template, np.ndarray]]:
+        if isinstance(node, Template):
+            yield chosen, node, node.numbers(values, chosen)
+        elif node is None:  # a variant not met before: learn it from one schedule, then start again from the top
+            self._learn(schedules[chosen[0]])
+            waiting.append(chosen)
+        else:
+            given = values.of(node.formula)[chosen]
+            for answer in np.unique(given):
+                part = chosen[given == answer]
+                yield from self._descend(node.answers.get(answer.item()), part, values, schedules, waiting)
+
+    def _learn(self, schedule: Schedule) -> None:
+        trace = Trace(self._formulas)
+        template = trace_template(schedule, self._workload, self._target, trace)
+        asked = list(trace.conditions.items())
+        if not asked:
+            self._root = template
+            return
+        if self._root is None:
+            self._root = _Question(asked[0][0])
+        node = self._root
+        for (_, answer), (formula, _) in pairwise([*asked]):
+            assert isinstance(node, _Question)
+            node = node.answers.setdefault(answer, _Question(formula))
+        assert isinstance(node, _Question)
+        node.answers[asked[-1][1]] = template
+
+
+def trace_template(schedule: Schedule, workload: Workload, target: Target, trace: Trace) -> Template:
+    """The template of a schedule's variant; `trace` gets the conditions under which it is others' too."""
+    script = _TracedScript(schedule, trace)
+    family_of(schedule.family).emit(script, _traced(schedule, trace), workload, target)
+    rows = walk(script.ops(), workload, trace.read)
+    formulas = [
+        (index, column, formula)
+        for index, row in enumerate(rows)
+        for column, number in enumerate(row.numbers)
+        if (formula := formula_of(number))
+    ]
+    return Template(tuple(rows), tuple(formulas))
+
+
+class Templates:
+    """The variants met so far of one workload on one target."""
+
+    def __init__(self, workload: Workload, target: Target) -> None:
+        self._workload, self._target = workload, target
+        self._trees: dict[tuple[object, ...], _Tree] = {}
+
+    def numbers(self, schedules: Sequence[Schedule]) -> Iterator[tuple[np.ndarray, Template, np.ndarray]]:
+        """For each variant among the schedules: their positions, its template, and their numbers."""
+        groups: dict[tuple[object, ...], list[int]] = {}
+        for position, schedule in enumerate(schedules):
+            groups.setdefault(_variant(schedule), []).append(position)
+        for variant, positions in groups.items():
+            tree = self._trees.setdefault(variant, _Tree(self._workload, self._target))
+            for chosen, template, numbers in tree.sort([schedules[position] for position in positions]):
+                yield np.array(positions)[chosen], template, numbers
+
+
+def _traced(schedule: Schedule, trace: Trace) -> Schedule:
+    def value(name: str, given: Value) -> Value:
+        if isinstance(given, bool | str):
+            return given
+        if isinstance(given, tuple):
+            return tuple(trace.number(number, f"{name}.{index}") for index, number in enumerate(given))
+        return trace.number(given, name)
+
+    return Schedule(schedule.family, tuple((name, value(name, given)) for name, given in schedule.decisions))
+
+
+def _variant(schedule: Schedule) -> tuple[object, ...]:
+    """What can hold for a whole group only: family, flags, words, and how many numbers a decision has."""
+    parts = [len(given) if isinstance(given, tuple) else given if isinstance(given, bool | str) else None
+             for _, given in schedule.decisions]  # fmt: skip
+    return (schedule.family, *((type(part), part) for part in parts))
+
+
+def _columns(schedules: Sequence[Schedule]) -> dict[str, np.ndarray]:
+    """Decisions of schedules of one variant, one array each."""
+    found: dict[str, np.ndarray] = {}
+    for index, (name, first) in enumerate(schedules[0].decisions):
+        values = [schedule.decisions[index][1] for schedule in schedules]
+        if isinstance(first, tuple):
+            table = np.array(values, np.int64).reshape(len(values), -1)
+            found |= {f"{name}.{number}": table[:, number] for number in range(table.shape[1])}
+        elif not isinstance(first, bool | str):
+            found[name] = np.array(values, np.int64)
+    return found

@@ -1,0 +1,114 @@
+"""Sequences for cost models: the target and workload, then what a script does, one row a step."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tcl_iree.features.prefix import prefix
+from tcl_iree.features.script_ops import read_script
+from tcl_iree.features.templates import Templates
+from tcl_iree.features.vocabulary import COLUMNS, KIND_INDEX, ROLE_INDEX, UNKNOWN
+from tcl_iree.features.walk import Row, walk
+from tcl_iree.target import Target
+from tcl_iree.transform_dialect.names import ENTRY
+from tcl_iree.transform_dialect.schedule import Schedule
+from tcl_iree.workload.model import Workload
+
+_LOG = logging.getLogger(__name__)
+_warned: set[str] = set()
+
+
+@dataclass(frozen=True)
+class Sequences:
+    """Rows of many scripts, padded to one length.
+
+    Attributes:
+        kinds, roles: what each row is and acts on; 0 is padding. One row of the array a script.
+        numbers: `COLUMNS` of each row.
+        lengths: rows that are not padding.
+    """
+
+    kinds: np.ndarray
+    roles: np.ndarray
+    numbers: np.ndarray
+    lengths: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+
+class Tokenizer:
+    """Makes sequences of one workload on one target."""
+
+    def __init__(self, workload: Workload, target: Target) -> None:
+        self._workload, self._vector_bytes = workload, max(1, target.hardware.vector_bytes)
+        rows = prefix(workload, target)
+        self._kinds = np.array([_index(KIND_INDEX, row.kind) for row in rows], np.int16)
+        self._roles = np.array([_index(ROLE_INDEX, row.role) for row in rows], np.int16)
+        self._numbers = np.array([row.numbers for row in rows], np.float32)
+        self._templates = Templates(workload, target)
+
+    def scripts(self, texts: Sequence[str | None], entry: str = ENTRY) -> Sequences:
+        """Sequences of scripts as text; None stands for IREE's default, which has no script."""
+        walked = [walk(read_script(text, entry), self._workload) if text else [] for text in texts]
+        made = self._empty(len(texts), max((len(rows) for rows in walked), default=0))
+        for position, rows in enumerate(walked):
+            numbers = np.array([row.numbers for row in rows], np.int64).reshape(1, len(rows), -1)
+            self._put(made, np.array([position]), rows, numbers)
+        return made
+
+    def schedules(self, schedules: Sequence[Schedule]) -> Sequences:
+        """Sequences of families' schedules, without building their scripts one by one."""
+        found = list(self._templates.numbers(schedules))
+        made = self._empty(len(schedules), max((len(template.rows) for _, template, _ in found), default=0))
+        for positions, template, numbers in found:
+            self._put(made, positions, template.rows, numbers)
+        return made
+
+    def _empty(self, count: int, rows: int) -> Sequences:
+        start, length = len(self._kinds), len(self._kinds) + rows
+        made = Sequences(
+            np.zeros((count, length), np.int16), np.zeros((count, length), np.int16),
+            np.zeros((count, length, COLUMNS), np.float32), np.full(count, start, np.int64),
+        )  # fmt: skip
+        made.kinds[:, :start], made.roles[:, :start], made.numbers[:, :start] = self._kinds, self._roles, self._numbers
+        return made
+
+    def _put(self, into: Sequences, positions: np.ndarray, rows: Sequence[Row], numbers: np.ndarray) -> None:
+        start = len(self._kinds)
+        end = start + len(rows)
+        into.kinds[positions, start:end] = [_index(KIND_INDEX, row.kind) for row in rows]
+        into.roles[positions, start:end] = [_index(ROLE_INDEX, row.role) for row in rows]
+        into.numbers[positions, start:end] = scale(numbers, self._vector_bytes)
+        into.lengths[positions] = end
+
+
+def scale(numbers: np.ndarray, vector_bytes: int) -> np.ndarray:
+    """Numbers of script rows as a network gets them: logarithms, and how a size divides the loop it is for."""
+    value, extent, width, reduction, position = (numbers[..., column].astype(np.float32) for column in range(5))
+    sized, looped = value > 0, (extent > 0) & (value > 0)
+    safe = np.maximum(value, 1.0)
+    trips = np.ceil(extent / safe)
+    made = np.zeros((*numbers.shape[:-1], COLUMNS), np.float32)
+    made[..., 0] = np.log2(safe) / 8.0
+    made[..., 1] = np.log2(np.maximum(extent, 1.0)) / 8.0
+    made[..., 2] = np.where(looped, np.log2(np.maximum(trips, 1.0)) / 8.0, 0.0)
+    made[..., 3] = np.where(looped, np.mod(extent, safe) / safe, 0.0)
+    made[..., 4] = np.where(sized & (width > 0), np.log2(np.maximum(safe * width, 1.0) / vector_bytes) / 8.0, 0.0)
+    made[..., 5] = reduction
+    made[..., 6] = position / 4.0
+    made[..., 7] = sized
+    return made
+
+
+def _index(table: dict[str, int], name: str) -> int:
+    if name not in table:
+        if name not in _warned:
+            _warned.add(name)
+            _LOG.warning("a script uses %s, which cost models do not know; it is taken as unknown", name)
+        return table.get(UNKNOWN, table.get("unknown", 0))
+    return table[name]

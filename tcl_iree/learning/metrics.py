@@ -1,0 +1,74 @@
+"""How good a ranking is: what the best of its first few candidates costs beside the best there is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """One workload's pool of candidates with a model's scores.
+
+    Attributes:
+        network: where the workload is from; several networks may share one.
+        weight: how often it occurs in the network.
+        seconds: of each candidate; NaN if it failed. The first is IREE's default.
+        scores: higher is thought faster.
+    """
+
+    network: str
+    weight: float
+    seconds: np.ndarray
+    scores: np.ndarray
+
+    def best(self) -> float:
+        """Seconds of the fastest candidate."""
+        return float(np.nanmin(self.seconds))
+
+    def best_of_first(self, count: int) -> float:
+        """Seconds of the fastest among those ranked first; a failure costs what IREE's default does."""
+        first = np.argsort(-self.scores, kind="stable")[:count]
+        seconds = np.where(np.isnan(self.seconds), self.seconds[0], self.seconds)
+        return float(seconds[first].min())
+
+
+def top_k(pools: Sequence[Ranked], count: int) -> dict[str, float]:
+    """Top-k in both published forms: the mean over networks, and the ratio of sums over all of them."""
+    by_network: dict[str, tuple[float, float]] = {}
+    for pool in pools:
+        best, found = by_network.get(pool.network, (0.0, 0.0))
+        by_network[pool.network] = (
+            best + pool.weight * pool.best(),
+            found + pool.weight * pool.best_of_first(count),
+        )
+    sums = np.array(list(by_network.values()))
+    return {"mean": float(np.mean(sums[:, 0] / sums[:, 1])), "sums": float(sums[:, 0].sum() / sums[:, 1].sum())}
+
+
+def random_top_k(pools: Sequence[Ranked], count: int, rng: np.random.Generator, draws: int = 200) -> dict[str, float]:
+    """What choosing at random scores, averaged over draws."""
+    found: list[Mapping[str, float]] = []
+    for _ in range(draws):
+        shuffled = [Ranked(pool.network, pool.weight, pool.seconds, rng.random(len(pool.seconds))) for pool in pools]
+        found.append(top_k(shuffled, count))
+    return {form: float(np.mean([entry[form] for entry in found])) for form in ("mean", "sums")}
+
+
+def pairwise_accuracy(pool: Ranked) -> float:
+    """Share of pairs of candidates in the right order; ties in time do not count."""
+    known = ~np.isnan(pool.seconds)
+    seconds, scores = pool.seconds[known], pool.scores[known]
+    faster = seconds[:, None] < seconds[None, :]
+    total = int(faster.sum())
+    if not total:
+        return 1.0
+    above = (scores[:, None] > scores[None, :]) + 0.5 * (scores[:, None] == scores[None, :])
+    return float((above * faster).sum() / total)
+
+
+def regret(pool: Ranked) -> float:
+    """How much slower the candidate ranked first is than the best, as a share of the best."""
+    return pool.best_of_first(1) / pool.best() - 1.0
