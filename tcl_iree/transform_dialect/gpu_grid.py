@@ -15,7 +15,7 @@ from tcl_iree.workload.model import Operand, StructuredOp, Workload
 
 _AXES = "xyz"
 _THREADS = (1, 2, 4, 7, 8, 14, 16, 28, 32, 64, 128)
-_TILES = (1, 2, 3, 4, 5, 7, 8, 14, 16, 32)
+_TILES = (1, 2, 3, 4, 5, 7, 8, 14, 16)
 _STEPS = (1, 2, 3, 4, 7, 8, 16, 32)
 _MAX_Z_THREADS = 64
 # Thread tiles are unrolled; larger ones take minutes to compile and only spill.
