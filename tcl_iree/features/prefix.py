@@ -58,7 +58,7 @@ def _op_row(op: StructuredOp) -> PrefixRow:
     """Size of its iteration space, work a point, loops, reductions, operands."""
     reductions = sum(loop.kind == "reduction" for loop in op.loops)
     return _row(
-        f"op:{op_class(op)}", op.role, log2(op.points) / 3, log2(op.flops / max(1, op.points)), len(op.loops) / 8,
+        f"op:{_op_class(op)}", op.role, log2(op.points) / 3, log2(op.flops / max(1, op.points)), len(op.loops) / 8,
         reductions / 4, sum(bool(operand.shape) for operand in op.operands) / 4,
     )  # fmt: skip
 
@@ -94,21 +94,6 @@ def _factor(operand: Operand, loop: int) -> int:
     return max((index.get(loop, 0) for index in indices(operand)), default=0)
 
 
-def op_class(op: StructuredOp) -> str:
-    """What an op is, coarsely."""
-    if op.kind == ATTENTION:
-        return "attention"
-    if op.kind == SOFTMAX:
-        return "softmax"
-    if op.role == "fill":
-        return "fill"
-    if not op.kind.startswith("linalg."):
-        return "other"
-    if not any(loop.kind == "reduction" for loop in op.loops):
-        return "elementwise"
-    inputs = [operand for operand in op.operands if not operand.is_output and operand.shape]
-    windowed = any(len(index) > 1 for operand in inputs for index in indices(operand))
-    multiplies = "mul" in op.body and len(inputs) >= 2
-    if windowed:
-        return "conv" if multiplies else "pool"
-    return "contraction" if multiplies else "reduction"
+def _op_class(op: StructuredOp) -> str:
+    named = {ATTENTION: "attention", SOFTMAX: "softmax"}
+    return named.get(op.kind) or (op.computes if op.kind.startswith("linalg.") else "other")

@@ -9,13 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from math import prod
 
+from tcl_iree.transform_dialect.names import GENERIC, ONLINE_ATTENTION, PACK, UNPACK
 from tcl_iree.transform_dialect.view import indices, plain_loops
 from tcl_iree.workload.model import DTYPE_BYTES, Workload
 from tcl_iree.workload.structure import ATTENTION
 
-GENERIC, PACK, UNPACK = "linalg.generic", "linalg.pack", "linalg.unpack"
 _MADE = -1
-_ONLINE = "iree_linalg_ext.online_attention"  # what attention has become when a script meets it
 
 
 @dataclass(eq=False)
@@ -89,7 +88,7 @@ class Program:
         return [
             piece
             for piece in self.pieces
-            if (piece.kind in kinds or (piece.kind == ATTENTION and _ONLINE in kinds))
+            if (piece.kind in kinds or (piece.kind == ATTENTION and ONLINE_ATTENTION in kinds))
             and (not iterators or tuple(axis.kind for axis in piece.axes) == iterators)
         ]
 

@@ -19,8 +19,6 @@ from tcl_iree.transform_dialect.schedule import Schedule, Value
 from tcl_iree.transform_dialect.script import Script
 from tcl_iree.workload.model import Workload
 
-NUMBERS = 5
-
 
 class _TracedScript(Script):
     """Builds the script of the plain numbers and keeps the traced ones beside."""

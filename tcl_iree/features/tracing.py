@@ -19,8 +19,8 @@ from typing import Any, cast
 
 import numpy as np
 
-# Characters that no script has.
-_OPEN, _CLOSE = "\ue000", "\ue001"
+# Characters that no script has; they enclose a traced number in text.
+_OPEN, _CLOSE = MARKS = "\ue000\ue001"
 _MARK = re.compile(f"{_OPEN}(\\d+){_CLOSE}")
 
 

@@ -12,7 +12,7 @@ COLUMNS = 8
 # In front of every script: the target, the workload's ops, their loops and operands.
 _PREFIX = (
     "target:avx512", "target:avx2", "target:sse4", "target:neon", "target:cuda", "target:vulkan", "target:other",
-    "op:contraction", "op:conv", "op:pool", "op:reduction", "op:elementwise", "op:attention", "op:softmax", "op:fill",
+    "op:contraction", "op:conv", "op:pool", "op:reduction", "op:elementwise", "op:attention", "op:softmax",
     "op:other", "loop", "operand",
 )  # fmt: skip
 _OPS = (
@@ -44,7 +44,7 @@ _OPS = (
     "memref.multibuffer", "memref.alloca_to_global", "bufferization.one_shot_bufferize",
     "gpu.map_forall_to_blocks", "gpu.map_nested_forall_to_threads", "annotate", "patterns",
 )  # fmt: skip
-_CONFIG_LEVELS = (
+CONFIG_LEVELS = (
     "distribution", "workgroup", "cache_parallel", "cache_reduction", "subgroup", "thread",
     "vector_common_parallel", "vector_inner_parallel", "vector_reduction", "reduction", "partial_reduction",
 )  # fmt: skip
@@ -82,13 +82,12 @@ _OPTIONS = (
     "tiling-level=vector_reduction", "anchor-on-root-op=true", "only-fuse-producer-input-operands=true",
 )  # fmt: skip
 
-CONFIG_LEVELS = _CONFIG_LEVELS
 KINDS: tuple[str, ...] = (
     PADDING,
     UNKNOWN,
     *_PREFIX,
     *_OPS,
-    *(f"config:{name}" for name in (*_CONFIG_LEVELS, *_CONFIG, *_CONFIG_WORDS)),
+    *(f"config:{name}" for name in (*CONFIG_LEVELS, *_CONFIG, *_CONFIG_WORDS)),
     *(f"pass:{name}" for name in _PASSES),
     *(f"option:{name}" for name in _OPTIONS),
 )

@@ -6,9 +6,12 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from tcl_iree.features.program import GENERIC, Handle, Piece, Program
+from tcl_iree.features.program import Handle, Piece, Program
 from tcl_iree.features.script_ops import ScriptOp
+from tcl_iree.features.tracing import MARKS
 from tcl_iree.features.vocabulary import CONFIG_LEVELS
+from tcl_iree.transform_dialect.library_text import MATCHED
+from tcl_iree.transform_dialect.names import GENERIC, MARKER
 from tcl_iree.workload.model import Workload
 
 # Ops that find, name or tidy: they decide nothing, but handles are followed through them.
@@ -18,13 +21,11 @@ _SILENT = frozenset({
     "collect_matching", "print", "sequence", "alternatives", "select", "num_associations", "verify",
     "iree.populate_workgroup_count_region_using_num_threads_slice", "match.operation_empty", "match.operation_name",
 })  # fmt: skip
-_MARKERS = ("tcl.applied", "tcl.matched")
 _UNIT_PATTERNS = ("linalg.fold_unit_extent_dims_via_slices", "linalg.fold_unit_extent_dims_via_reshapes")
 _TILING = ("structured.tile_using_for", "structured.tile_using_forall", "structured.fuse")
-_MARKS = "\ue000\ue001"  # of traced numbers
-_LIST = re.compile(rf"(\w+) = (\[[\d{_MARKS}, \[\]]*\])")
-_INNER_LIST = re.compile(rf"\[([\d{_MARKS}, ]*)\]")
-_NUMBER = re.compile(rf"(\w+) = ([\d{_MARKS}]+)(?![\w.])")
+_LIST = re.compile(rf"(\w+) = (\[[\d{MARKS}, \[\]]*\])")
+_INNER_LIST = re.compile(rf"\[([\d{MARKS}, ]*)\]")
+_NUMBER = re.compile(rf"(\w+) = ([\d{MARKS}]+)(?![\w.])")
 _WORDS = re.compile(
     r"pipeline<(\w+)>|(no_pipeline|pass_pipeline)|mma_layout<(\w+)>|\{(\w+)\}|(no_reduce_\w+) = true"
     r"|(prefetch_shared_memory)"
@@ -218,7 +219,7 @@ class _Walker:
 
     def _annotate(self, op: ScriptOp, target: Handle) -> None:
         text = self._constants.get(op.operands[1], "") if len(op.operands) > 1 else ""
-        if op.words[0] in _MARKERS:
+        if op.words[0] in (MARKER, MATCHED):
             return
         for name, sizes in sorted(self._levels(text), key=lambda entry: (_order(entry[0]), entry[0])):
             piece = target.pieces[0] if target.pieces else None

@@ -10,3 +10,7 @@ MARKER = "tcl.applied"
 
 GENERIC = "linalg.generic"
 FILL = "linalg.fill"
+PACK = "linalg.pack"
+UNPACK = "linalg.unpack"
+# What attention has become when a script meets it.
+ONLINE_ATTENTION = "iree_linalg_ext.online_attention"

@@ -60,6 +60,18 @@ class StructuredOp:
         """Size of the iteration space."""
         return prod(loop.size for loop in self.loops)
 
+    @property
+    def computes(self) -> str:
+        """What it does, coarsely: `elementwise`, `contraction`, `conv`, `reduction` or `pool`."""
+        if not any(loop.kind == "reduction" for loop in self.loops):
+            return "elementwise"
+        inputs = [operand for operand in self.operands if not operand.is_output and operand.shape]
+        strided = any(sign in operand.map.partition("->")[2] for operand in inputs for sign in "+*")
+        multiplies = "mul" in self.body and len(inputs) >= 2
+        if strided:
+            return "conv" if multiplies else "pool"
+        return "contraction" if multiplies else "reduction"
+
 
 @dataclass(frozen=True)
 class Binding:
@@ -120,17 +132,7 @@ class Workload:
 
     def _root_name(self) -> str:
         root = self.root
-        if root.kind != "linalg.generic":
-            return root.kind.rpartition(".")[2]
-        reductions = [loop for loop in root.loops if loop.kind == "reduction"]
-        inputs = [operand for operand in root.operands if not operand.is_output and operand.shape]
-        if not reductions:
-            return "elementwise"
-        strided = any(sign in operand.map.partition("->")[2] for operand in inputs for sign in "+*")
-        multiplies = "mul" in root.body and len(inputs) >= 2
-        if strided:
-            return "conv" if multiplies else "pool"
-        return "contraction" if multiplies else "reduction"
+        return root.computes if root.kind == "linalg.generic" else root.kind.rpartition(".")[2]
 
     def _dtypes(self) -> str:
         names = [operand.dtype for operand in self.root.operands if operand.shape]

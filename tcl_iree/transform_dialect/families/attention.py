@@ -17,7 +17,7 @@ from tcl_iree.target import Target
 from tcl_iree.transform_dialect.backend import lower_to_vectors_and_buffers
 from tcl_iree.transform_dialect.cpu_limits import CpuLimits, cpu_limits
 from tcl_iree.transform_dialect.family import Decision, Family
-from tcl_iree.transform_dialect.names import FILL, GENERIC
+from tcl_iree.transform_dialect.names import FILL, GENERIC, ONLINE_ATTENTION
 from tcl_iree.transform_dialect.schedule import Schedule
 from tcl_iree.transform_dialect.script import Script
 from tcl_iree.transform_dialect.sizes import divisors
@@ -25,7 +25,6 @@ from tcl_iree.transform_dialect.view import plain_loops
 from tcl_iree.workload.model import Operand, Workload
 from tcl_iree.workload.structure import ATTENTION
 
-_ONLINE = "iree_linalg_ext.online_attention"
 _TRANSPOSE = "linalg.transpose"
 _PARALLEL, _REDUCTION = "parallel", "reduction"
 _LARGEST_BLOCK = 64
@@ -123,7 +122,7 @@ class Attention(Family):
         """See `Family`."""
         dims = _found(workload)
         script.phase("Distribute heads and blocks of rows to workgroups; take attention apart.")
-        (attention,) = script.match([_ONLINE], "attention")
+        (attention,) = script.match([ONLINE_ATTENTION], "attention")
         tiles = [*(1 for _ in dims.batch), schedule["block"], 0, 0, 0]
         script.annotate(attention, "lowering_config", f"#iree_cpu.lowering_config<distribution = {tiles}>")
         script.run_pass("iree-codegen-tile-and-distribute-to-workgroups-using-forall-op")

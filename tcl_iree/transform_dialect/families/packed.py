@@ -20,7 +20,7 @@ from iree.compiler import ir
 from tcl_iree.target import Target
 from tcl_iree.transform_dialect.backend import lower_to_vectors_and_buffers
 from tcl_iree.transform_dialect.family import Decision
-from tcl_iree.transform_dialect.names import FILL, GENERIC
+from tcl_iree.transform_dialect.names import FILL, GENERIC, PACK, UNPACK
 from tcl_iree.transform_dialect.register_tiles import RegisterTiles, TileDims
 from tcl_iree.transform_dialect.schedule import Schedule
 from tcl_iree.transform_dialect.script import Script
@@ -184,8 +184,8 @@ class _Emitter:
         sizes = [self.schedule["lanes"] if loop == self.dims.lanes else 0 for loop in range(len(view.op.loops))]
         script.pack(root, sizes, "root")
         script.simplify()
-        (self.unpack,) = script.match(["linalg.unpack"], "unpack")
-        (self.panel,) = script.match(["linalg.pack"], "pack")
+        (self.unpack,) = script.match([UNPACK], "unpack")
+        (self.panel,) = script.match([PACK], "pack")
         (self.fill,) = script.match([FILL], "fill")
         self.root, *self.chain = script.match([GENERIC], "root", 1 + len(view.chain))
 
@@ -247,8 +247,8 @@ class _Emitter:
         packed_kinds = [loop.kind for loop in self.view.op.loops] + ["parallel"]
         (self.root,) = script.match([GENERIC], "root", 1, packed_kinds)
         (self.fill,) = script.match([FILL], "fill")
-        (self.panel,) = script.match(["linalg.pack"], "pack")
-        (self.unpack,) = script.match(["linalg.unpack"], "unpack")
+        (self.panel,) = script.match([PACK], "pack")
+        (self.unpack,) = script.match([UNPACK], "unpack")
         if self.chain:
             kinds = ["parallel"] * len(self.view.workload.ops[self.view.tail].loops)
             self.chain = script.match([GENERIC], "consumer", len(self.chain), kinds)
