@@ -34,11 +34,13 @@ class Target:
         kind: `cpu`, `cuda` or `vulkan`.
         arch: instruction-set class or GPU architecture; empty for the host's own CPU, and for Vulkan.
         threads: worker threads of a CPU target; 0 elsewhere.
+        described: the hardware behind the target where it is another machine's; None for this one's.
     """
 
     kind: str
     arch: str = ""
     threads: int = 0
+    described: Hardware | None = None
 
     @staticmethod
     def parse(text: str) -> Target:
@@ -100,6 +102,8 @@ class Target:
     @property
     def hardware(self) -> Hardware:
         """Figures of the hardware behind this target."""
+        if self.described:
+            return self.described
         if self.kind == "cpu":
             return cpu_hardware(self.isa, self.threads)
         return cuda_hardware(self.arch) if self.kind == "cuda" else vulkan_hardware()
@@ -107,6 +111,8 @@ class Target:
     @property
     def isa(self) -> str:
         """The resolved instruction set."""
+        if self.described:
+            return self.described.isa
         if self.kind == "cpu":
             return self.arch or host_cpu().isa_classes[0]
         return self.arch or "spirv"

@@ -14,7 +14,47 @@ from tcl_iree.transform_dialect.view import indices, plain_loops
 from tcl_iree.workload.model import DTYPE_BYTES, Workload
 from tcl_iree.workload.structure import ATTENTION
 
-_MADE = -1
+MADE = -1
+
+
+@dataclass(frozen=True)
+class Around:
+    """One loop that a script has put around an op.
+
+    Attributes:
+        origin: the op's own loop that it cuts up; `MADE` if it runs over something the op does not have.
+        kind: `parallel` or `reduction`.
+        level: `workgroup`, `thread`, `warp` or `serial`.
+        trips: iterations; 0 if not known.
+        size: how many iterations of the op's own loop one of these covers.
+    """
+
+    origin: int
+    kind: str
+    level: str
+    trips: int
+    size: int
+
+
+@dataclass(frozen=True)
+class Nest:
+    """One op as a script leaves it: the loops around it, outermost first, and what is left inside them.
+
+    Attributes:
+        op: position of the workload's op it came from.
+        inside: each of the op's loops with what is left of it, which is what becomes vectors.
+    """
+
+    op: int
+    role: str
+    around: tuple[Around, ...]
+    inside: tuple[tuple[int, int], ...]
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """Trips and size of each loop around, then the extents inside."""
+        pairs = (number for loop in self.around for number in (loop.trips, loop.size))
+        return (*pairs, *(extent for _, extent in self.inside))
 
 
 @dataclass(eq=False)
@@ -22,7 +62,7 @@ class Axis:
     """One loop of an op.
 
     Attributes:
-        origin: the workload op's loop it came from; `_MADE` if the script made it.
+        origin: the workload op's loop it came from; `MADE` if the script made it.
         blocked: elements one iteration covers, where the loop was blocked by packing.
     """
 
@@ -39,6 +79,7 @@ class Piece:
     Attributes:
         position: of the workload's op it came from, or that it was made for.
         role: `root`, `fill`, `producer`, `consumer`, `pack` or `unpack`.
+        around: the loops around it; the first `inherited` of them are those of ops it was fused to.
     """
 
     position: int
@@ -46,10 +87,12 @@ class Piece:
     kind: str
     axes: list[Axis]
     element_bytes: int
+    around: list[Around] = field(default_factory=list)
+    inherited: int = 0
 
     def copy(self) -> Piece:
         """An equal piece that changes on its own."""
-        return replace(self, axes=[replace(axis) for axis in self.axes])
+        return replace(self, axes=[replace(axis) for axis in self.axes], around=list(self.around))
 
 
 @dataclass(eq=False)
@@ -60,11 +103,13 @@ class Handle:
         what: `function`, `ops`, `loop`, `parameter` or `unknown`.
         pieces: the ops; those inside, for a loop.
         tile: for a loop, how its ops were tiled: axis by its origin, size, and extent before.
+        depth: for a loop, how many loops there are around its first op, itself the last.
     """
 
     what: str = "unknown"
     pieces: list[Piece] = field(default_factory=list)
     tile: tuple[int, int, int] | None = None
+    depth: int = 0
 
 
 class Program:
@@ -92,20 +137,43 @@ class Program:
             and (not iterators or tuple(axis.kind for axis in piece.axes) == iterators)
         ]
 
-    def tile(self, piece: Piece, sizes: tuple[int, ...]) -> list[tuple[Axis, int, int]]:
+    def nests(self) -> tuple[Nest, ...]:
+        """Every op as it stands now, in program order."""
+        return tuple(
+            Nest(
+                piece.position,
+                piece.role,
+                tuple(piece.around),
+                tuple((axis.origin, axis.extent * axis.blocked) for axis in piece.axes if axis.origin != MADE),
+            )
+            for piece in self.pieces
+        )
+
+    def tile(self, piece: Piece, sizes: tuple[int, ...], level: str = "serial") -> list[tuple[Axis, int, int]]:
         """Tile an op; returns for each tiled loop the axis, the size and the extent it had."""
         found = []
         for axis, size in zip(piece.axes, sizes, strict=False):
             if size > 0:
-                before = axis.extent
-                axis.extent = min(size, before) if before > 0 else size
+                before, trips = axis.extent, 0
+                if before > 0:
+                    trips = -(-before // size)
+                    axis.extent = min(size, before)
+                else:
+                    axis.extent = size
+                piece.around.append(Around(axis.origin, axis.kind, level, trips, size * axis.blocked))
                 found.append((axis, size, before))
         return found
 
-    def fuse(self, piece: Piece, inside: list[Piece]) -> None:
-        """Shrink a producer to what the ops of a loop read of it."""
-        for reader in inside:
-            for own, read in self._read_axes(piece, reader):
+    def fuse(self, piece: Piece, loop: Handle) -> None:
+        """Shrink a producer to what the ops of a loop read of it, and put it inside the loops around these."""
+        for reader in loop.pieces:
+            pairs = self._read_axes(piece, reader)
+            if pairs:
+                names = {axis.origin: own for own, axis in pairs}
+                shared = [replace(entry, origin=names.get(entry.origin, MADE)) for entry in reader.around[: loop.depth]]
+                piece.around[: piece.inherited] = shared
+                piece.inherited = len(shared)
+            for own, read in pairs:
                 for axis in piece.axes:
                     if axis.origin == own:
                         axis.extent = min(axis.extent, -(-read.extent * read.blocked // axis.blocked))
@@ -113,7 +181,7 @@ class Program:
     def _read_axes(self, piece: Piece, reader: Piece) -> list[tuple[int, Axis]]:
         """Pairs of a producer's loop and the reader's axis that runs over the same elements."""
         if reader.position == piece.position:  # packs and unpacks keep the names of the loops they were made from
-            return [(axis.origin, axis) for axis in reader.axes if axis.origin != _MADE]
+            return [(axis.origin, axis) for axis in reader.axes if axis.origin != MADE]
         producer = self._workload.ops[piece.position]
         written = next((plain_loops(operand) for operand in producer.operands if operand.is_output), None)
         axes = {axis.origin: axis for axis in reader.axes}
@@ -148,7 +216,7 @@ class Program:
         inner, panel = [], []
         for axis, size in zip(piece.axes, sizes, strict=False):
             if size > 0:
-                inner.append(Axis(_MADE, axis.kind, size))
+                inner.append(Axis(MADE, axis.kind, size))
                 axis.extent, axis.blocked = -(-axis.extent // size), size
             if size > 0 or axis.kind == "reduction":
                 panel.append(replace(axis))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass, replace
 
 from iree.compiler import ir
@@ -20,7 +20,8 @@ _SIZES = (
 _DYNAMIC = -(2**63)
 _ITERATOR = re.compile(r"iterator_type<(\w+)>")
 _MAPPING = re.compile(r"#gpu\.(\w+)<")
-_ACTIONS = ("transform.include", "transform.foreach_match")
+# What a matcher finds that names no ops: the one a schedule is built around.
+ROOT = "<root>"
 
 
 @dataclass(frozen=True)
@@ -97,9 +98,13 @@ class _Reader:
         operands = tuple(self._number(value) for value in op.operands)
         results = tuple(self._number(value) for value in op.results)
         name = op.name.removeprefix("transform.")
-        if op.name in _ACTIONS:
-            for action in _actions(op):
-                yield from self.run(action, operands)
+        if op.name == "transform.include":
+            yield from self.run(ir.FlatSymbolRefAttr(op.attributes["target"]).value, operands)
+            return
+        if op.name == "transform.foreach_match":
+            for matcher, action in zip(_symbols(op, "matchers"), _symbols(op, "actions"), strict=True):
+                given = yield from self._matched(matcher, operands)
+                yield from self.run(action, given)
             return
         made = ScriptOp(name, operands, results, _sizes(op), *_words(op))
         if name == "apply_patterns":
@@ -112,6 +117,27 @@ class _Reader:
             for block in region.blocks:
                 yield from self._block(block, operands)
 
+    def _matched(self, name: str, operands: tuple[int, ...]) -> Generator[ScriptOp, None, tuple[int, ...]]:
+        """What a matcher finds, as if matched by name, and its constants; returns what it hands to its action."""
+        sequence = self.sequences.get(name)
+        if sequence is None or not sequence.regions[0].blocks:
+            return operands
+        block = sequence.regions[0].blocks[0]
+        wanted, handed = [], operands
+        for argument in block.arguments:
+            self._values[argument] = self._new()
+        for op in block.operations:
+            if op.operation.name == "transform.match.operation_name":
+                wanted += [ir.StringAttr(kind).value for kind in ir.ArrayAttr(op.attributes["op_names"])]
+        found = tuple(self._values[argument] for argument in block.arguments[:1])
+        yield ScriptOp("structured.match", operands[:1], found, words=tuple(wanted) or (ROOT,))
+        for op in block.operations:
+            if op.operation.name == "transform.param.constant":
+                yield from self._op(op.operation)
+            elif op.operation.name == "transform.yield":
+                handed = tuple(self._number(value) for value in op.operands)
+        return handed
+
     def _number(self, value: ir.Value) -> int:
         return self._values[value] if value in self._values else self._values.setdefault(value, self._new())
 
@@ -119,10 +145,8 @@ class _Reader:
         return len(self._values) + 1
 
 
-def _actions(op: ir.Operation) -> list[str]:
-    if op.name == "transform.include":
-        return [ir.FlatSymbolRefAttr(op.attributes["target"]).value]
-    return [ir.FlatSymbolRefAttr(action).value for action in ir.ArrayAttr(op.attributes["actions"])]
+def _symbols(op: ir.Operation, name: str) -> list[str]:
+    return [ir.FlatSymbolRefAttr(symbol).value for symbol in ir.ArrayAttr(op.attributes[name])]
 
 
 def _sizes(op: ir.Operation) -> tuple[int, ...]:

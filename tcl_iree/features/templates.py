@@ -1,4 +1,4 @@
-"""Rows of thousands of schedules at once: one script for each variant of a family, with formulas for its numbers."""
+"""Steps of thousands of schedules at once: one script for each variant of a family, with formulas for its numbers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from iree.compiler import ir
 
 from tcl_iree.features.script_ops import ScriptOp, read_module
 from tcl_iree.features.tracing import Formula, Formulas, Trace, Values, bare, formula_of
-from tcl_iree.features.walk import Row, walk
+from tcl_iree.features.walk import ROW_NUMBERS, Walked, walk
 from tcl_iree.target import Target
 from tcl_iree.transform_dialect.families import family_of
 from tcl_iree.transform_dialect.names import ENTRY
@@ -86,24 +86,48 @@ class _TracedScript(Script):
 
 
 @dataclass(frozen=True)
-class Template:
-    """The rows of one variant.
+class Chosen:
+    """Some of the schedules whose decisions are known."""
 
-    Attributes:
-        rows: as the traced schedule has them.
-        formulas: row, column and formula of each number that decisions change.
-    """
+    values: Values
+    positions: np.ndarray
 
-    rows: tuple[Row, ...]
-    formulas: tuple[tuple[int, int, Formula], ...]
+    def of(self, formula: Formula) -> np.ndarray:
+        """What a formula gives for them."""
+        return self.values.of(formula)[self.positions]
 
-    def numbers(self, values: Values, chosen: np.ndarray) -> np.ndarray:
-        """All numbers of the chosen schedules, which must be of this variant: schedule, row, column."""
-        base = np.array([[bare(number) for number in row.numbers] for row in self.rows], np.int64)
-        made = np.broadcast_to(base, (len(chosen), *base.shape)).copy()
-        for row, column, formula in self.formulas:
-            made[:, row, column] = values.of(formula)[chosen]
+
+class _Table:
+    """Numbers that decisions may change, by their formulas."""
+
+    def __init__(self, numbers: Sequence[int]) -> None:
+        self._base = np.array([bare(number) for number in numbers], np.int64)
+        found = [(index, formula_of(number)) for index, number in enumerate(numbers)]
+        self._formulas = [(index, formula) for index, formula in found if formula]
+
+    def of(self, chosen: Chosen) -> np.ndarray:
+        """Schedule x number."""
+        made = np.broadcast_to(self._base, (len(chosen.positions), len(self._base))).copy()
+        for index, formula in self._formulas:
+            made[:, index] = chosen.of(formula)
         return made
+
+
+class Template:
+    """One variant of a family: its steps, and how their numbers follow from the decisions."""
+
+    def __init__(self, walked: Walked) -> None:
+        self.rows, self.nests = walked
+        self._row_table = _Table([number for row in self.rows for number in row.numbers])
+        self._nest_table = _Table([number for nest in self.nests for number in nest.numbers])
+
+    def row_numbers(self, chosen: Chosen) -> np.ndarray:
+        """Schedule x row x number, for schedules of this variant."""
+        return self._row_table.of(chosen).reshape(len(chosen.positions), len(self.rows), ROW_NUMBERS)
+
+    def nest_numbers(self, chosen: Chosen) -> np.ndarray:
+        """Schedule x number, for schedules of this variant."""
+        return self._nest_table.of(chosen)
 
 
 @dataclass
@@ -122,8 +146,8 @@ class _Tree:
         self._formulas = Formulas()
         self._root: _Question | Template | None = None
 
-    def sort(self, schedules: Sequence[Schedule]) -> Iterator[tuple[np.ndarray, Template, np.ndarray]]:
-        """Positions of the schedules of each variant, the variant, and their numbers."""
+    def sort(self, schedules: Sequence[Schedule]) -> Iterator[tuple[Template, Chosen]]:
+        """The variants among the schedules, and which are of each."""
         values = Values(_columns(schedules))
         waiting: list[np.ndarray] = [np.arange(len(schedules))]
         while waiting:
@@ -136,9 +160,9 @@ class _Tree:
         values: Values,
         schedules: Sequence[Schedule],
         waiting: list[np.ndarray],
-    ) -> Iterator[tuple[np.ndarray, Template, np.ndarray]]:
+    ) -> Iterator[tuple[Template, Chosen]]:
         if isinstance(node, Template):
-            yield chosen, node, node.numbers(values, chosen)
+            yield node, Chosen(values, chosen)
         elif node is None:  # a variant not met before: learn it from one schedule, then start again from the top
             self._learn(schedules[chosen[0]])
             waiting.append(chosen)
@@ -169,14 +193,7 @@ def trace_template(schedule: Schedule, workload: Workload, target: Target, trace
     """The template of a schedule's variant; `trace` gets the conditions under which it is others' too."""
     script = _TracedScript(schedule, trace)
     family_of(schedule.family).emit(script, _traced(schedule, trace), workload, target)
-    rows = walk(script.ops(), workload, trace.read)
-    formulas = [
-        (index, column, formula)
-        for index, row in enumerate(rows)
-        for column, number in enumerate(row.numbers)
-        if (formula := formula_of(number))
-    ]
-    return Template(tuple(rows), tuple(formulas))
+    return Template(walk(script.ops(), workload, trace.read))
 
 
 class Templates:
@@ -186,15 +203,15 @@ class Templates:
         self._workload, self._target = workload, target
         self._trees: dict[tuple[object, ...], _Tree] = {}
 
-    def numbers(self, schedules: Sequence[Schedule]) -> Iterator[tuple[np.ndarray, Template, np.ndarray]]:
-        """For each variant among the schedules: their positions, its template, and their numbers."""
+    def sort(self, schedules: Sequence[Schedule]) -> Iterator[tuple[np.ndarray, Template, Chosen]]:
+        """For each variant among the schedules: their positions, its template, and what its numbers follow from."""
         groups: dict[tuple[object, ...], list[int]] = {}
         for position, schedule in enumerate(schedules):
             groups.setdefault(_variant(schedule), []).append(position)
         for variant, positions in groups.items():
             tree = self._trees.setdefault(variant, _Tree(self._workload, self._target))
-            for chosen, template, numbers in tree.sort([schedules[position] for position in positions]):
-                yield np.array(positions)[chosen], template, numbers
+            for template, chosen in tree.sort([schedules[position] for position in positions]):
+                yield np.array(positions)[chosen.positions], template, chosen
 
 
 def _traced(schedule: Schedule, trace: Trace) -> Schedule:

@@ -9,13 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from tcl_iree.features.prefix import prefix
-from tcl_iree.features.script_ops import read_script
-from tcl_iree.features.templates import Templates
+from tcl_iree.features.steps import Candidate, StepReader
 from tcl_iree.features.vocabulary import COLUMNS, KIND_INDEX, ROLE_INDEX, UNKNOWN
-from tcl_iree.features.walk import Row, walk
+from tcl_iree.features.walk import Row
 from tcl_iree.target import Target
 from tcl_iree.transform_dialect.names import ENTRY
-from tcl_iree.transform_dialect.schedule import Schedule
 from tcl_iree.workload.model import Workload
 
 _LOG = logging.getLogger(__name__)
@@ -45,28 +43,24 @@ class Tokenizer:
     """Makes sequences of one workload on one target."""
 
     def __init__(self, workload: Workload, target: Target) -> None:
-        self._workload, self._vector_bytes = workload, max(1, target.hardware.vector_bytes)
+        self._vector_bytes = max(1, target.hardware.vector_bytes)
         rows = prefix(workload, target)
         self._kinds = np.array([_index(KIND_INDEX, row.kind) for row in rows], np.int16)
         self._roles = np.array([_index(ROLE_INDEX, row.role) for row in rows], np.int16)
         self._numbers = np.array([row.numbers for row in rows], np.float32)
-        self._templates = Templates(workload, target)
+        self._reader = StepReader(workload, target)
 
-    def scripts(self, texts: Sequence[str | None], entry: str = ENTRY) -> Sequences:
-        """Sequences of scripts as text; None stands for IREE's default, which has no script."""
-        walked = [walk(read_script(text, entry), self._workload) if text else [] for text in texts]
-        made = self._empty(len(texts), max((len(rows) for rows in walked), default=0))
-        for position, rows in enumerate(walked):
-            numbers = np.array([row.numbers for row in rows], np.int64).reshape(1, len(rows), -1)
-            self._put(made, np.array([position]), rows, numbers)
-        return made
+    @property
+    def prefix_length(self) -> int:
+        """Rows in front that all sequences share."""
+        return len(self._kinds)
 
-    def schedules(self, schedules: Sequence[Schedule]) -> Sequences:
-        """Sequences of families' schedules, without building their scripts one by one."""
-        found = list(self._templates.numbers(schedules))
-        made = self._empty(len(schedules), max((len(template.rows) for _, template, _ in found), default=0))
-        for positions, template, numbers in found:
-            self._put(made, positions, template.rows, numbers)
+    def sequences(self, candidates: Sequence[Candidate], entry: str = ENTRY) -> Sequences:
+        """One sequence a candidate; those of families' schedules without building their scripts one by one."""
+        found = list(self._reader.read(candidates, entry))
+        made = self._empty(len(candidates), max((len(steps.rows) for steps in found), default=0))
+        for steps in found:
+            self._put(made, steps.positions, steps.rows, steps.row_numbers())
         return made
 
     def _empty(self, count: int, rows: int) -> Sequences:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from tcl_iree.features.program import Handle, Piece, Program
-from tcl_iree.features.script_ops import ScriptOp
+from tcl_iree.features.program import Handle, Nest, Piece, Program
+from tcl_iree.features.script_ops import ROOT, ScriptOp
 from tcl_iree.features.tracing import MARKS
 from tcl_iree.features.vocabulary import CONFIG_LEVELS
 from tcl_iree.transform_dialect.library_text import MATCHED
@@ -22,6 +23,11 @@ _SILENT = frozenset({
     "iree.populate_workgroup_count_region_using_num_threads_slice", "match.operation_empty", "match.operation_name",
 })  # fmt: skip
 _UNIT_PATTERNS = ("linalg.fold_unit_extent_dims_via_slices", "linalg.fold_unit_extent_dims_via_reshapes")
+# Where the iterations of a loop run, by the mapping of a forall or the level of a config.
+_LEVELS = {
+    "block": "workgroup", "distribution": "workgroup", "workgroup": "workgroup", "thread": "thread", "warp": "warp",
+    "subgroup": "warp",
+}  # fmt: skip
 _TILING = ("structured.tile_using_for", "structured.tile_using_forall", "structured.fuse")
 _LIST = re.compile(rf"(\w+) = (\[[\d{MARKS}, \[\]]*\])")
 _INNER_LIST = re.compile(rf"\[([\d{MARKS}, ]*)\]")
@@ -31,7 +37,12 @@ _WORDS = re.compile(
     r"|(prefetch_shared_memory)"
 )
 _TEXTUAL = re.compile(r'pass_pipeline<"([^"]*)">')
+_ANCHOR = re.compile(r"[\w.]+\(")
 _PASS = re.compile(r"([\w-]+)(?:\{([^}]*)\})?")
+
+
+# How many numbers a row has.
+ROW_NUMBERS = 5
 
 
 @dataclass(frozen=True)
@@ -62,8 +73,15 @@ class Row:
         return (self.value, self.extent, self.element_bytes, self.reduction, self.position)
 
 
-def walk(ops: Sequence[ScriptOp], workload: Workload, number: Callable[[str], int] = int) -> list[Row]:
-    """The rows of a script for one workload.
+class Walked(NamedTuple):
+    """What a script does, step by step, and the loops it leaves around each op."""
+
+    rows: tuple[Row, ...]
+    nests: tuple[Nest, ...]
+
+
+def walk(ops: Sequence[ScriptOp], workload: Workload, number: Callable[[str], int] = int) -> Walked:
+    """Follow a script for one workload.
 
     Args:
         number: reads a number in the text of a config.
@@ -71,12 +89,12 @@ def walk(ops: Sequence[ScriptOp], workload: Workload, number: Callable[[str], in
     walker = _Walker(workload, number)
     for op in ops:
         walker.take(op)
-    return walker.rows
+    return Walked(tuple(walker.rows), walker.program.nests())
 
 
 class _Walker:
     def __init__(self, workload: Workload, number: Callable[[str], int]) -> None:
-        self._program, self._number = Program(workload), number
+        self.program, self._number = Program(workload), number
         self._handles: dict[int, Handle] = {}
         self._constants: dict[int, str] = {}
         self.rows: list[Row] = []
@@ -107,9 +125,12 @@ class _Walker:
     def _match(self, op: ScriptOp) -> None:
         if op.words == ("func.func",):
             found = Handle("function")
+        elif op.words == (ROOT,):
+            found = Handle("ops", [piece for piece in self.program.pieces if piece.role == "root"])
         else:
-            found = Handle("ops", self._program.match(op.words, op.iterators))
-        self._handles[op.results[0]] = found
+            found = Handle("ops", self.program.match(op.words, op.iterators))
+        for result in op.results:
+            self._handles[result] = found
 
     def _split(self, op: ScriptOp, whole: Handle) -> None:
         for index, result in enumerate(op.results):
@@ -127,7 +148,7 @@ class _Walker:
             self._add_pass(op.words[0], op.words[1:])
             self._pass_on(op, function)
         elif any(pattern in _UNIT_PATTERNS for pattern in op.words):
-            self._program.drop_units()
+            self.program.drop_units()
 
     def _add_pass(self, name: str, options: Sequence[str]) -> None:
         self.rows.append(Row(f"pass:{name}", "function"))
@@ -138,7 +159,10 @@ class _Walker:
     def _tile(self, op: ScriptOp, target: Handle) -> None:
         kind = ":".join((op.name, *op.words[:1]))
         known = all(len(op.sizes) <= len(piece.axes) for piece in target.pieces)
-        tiled = [(piece, self._program.tile(piece, op.sizes)) for piece in target.pieces if known]
+        level = _LEVELS.get(op.words[0], "serial") if op.words else "serial"
+        if op.name == "structured.tile_using_forall" and not op.words:
+            level = "workgroup"
+        tiled = [(piece, self.program.tile(piece, op.sizes, level)) for piece in target.pieces if known]
         for piece, taken in tiled[:1]:
             for axis, size, before in taken:
                 self._sized(kind, piece, axis.kind, size, before, len(piece.axes) - 1 - piece.axes.index(axis))
@@ -152,7 +176,9 @@ class _Walker:
             # A forall is one loop over all axes; for loops are one an axis.
             own = len(loops) == len(op.results) - 1
             tile = (loops[index][0].origin, loops[index][1], loops[index][2]) if own else None
-            self._handles[result] = Handle("loop", list(target.pieces), tile)
+            depth = len(target.pieces[0].around) if target.pieces else 0
+            outer = depth - len(loops) + index + 1 if own else depth
+            self._handles[result] = Handle("loop", list(target.pieces), tile, outer)
 
     def _sized(self, kind: str, piece: Piece, loop: str, size: int, before: int, position: int) -> None:
         self.rows.append(Row(kind, piece.role, size, before, piece.element_bytes, int(loop == "reduction"), position))
@@ -171,7 +197,7 @@ class _Walker:
         if op.name == "structured.fuse_into_containing_op" and len(handles) == 2:
             loop = handles[1]
             for piece in first.pieces:
-                self._program.fuse(piece, loop.pieces)
+                self.program.fuse(piece, loop)
                 loop.pieces.append(piece)
             self.rows.append(Row(op.name, role))
             for result, handle in zip(op.results, (first, loop), strict=False):
@@ -180,7 +206,7 @@ class _Walker:
         if op.name == "loop.peel":
             tile = first.tile or (0, 0, 0)
             self.rows.append(Row(op.name, _role(Handle("ops", first.pieces[:1])), tile[1], tile[2]))
-            self._program.peel(first)
+            self.program.peel(first)
         elif op.name == "iree.copy_tensor_operand":
             self._copy(op, first)
         elif op.name in ("structured.pack", "structured.tile_reduction_using_for", "structured.interchange"):
@@ -194,13 +220,13 @@ class _Walker:
     def _copy(self, op: ScriptOp, target: Handle) -> None:
         index = op.sizes[0] if op.sizes else 0
         piece = target.pieces[0] if target.pieces else None
-        elements = self._program.operand_elements(piece, index) if piece else 0
+        elements = self.program.operand_elements(piece, index) if piece else 0
         self.rows.append(Row(op.name, _role(target), elements, 0, piece.element_bytes if piece else 0, 0, index))
 
     def _reshape(self, op: ScriptOp, target: Handle) -> None:
         if op.name == "structured.interchange":
             for piece in target.pieces:
-                self._program.interchange(piece, op.sizes)
+                self.program.interchange(piece, op.sizes)
             self.rows.append(Row(op.name, _role(target)))
             return
         if not target.pieces:
@@ -211,9 +237,9 @@ class _Walker:
                     position = len(piece.axes) - 1 - piece.axes.index(axis)
                     self._sized(op.name, piece, axis.kind, size, axis.extent, position)
             if op.name == "structured.pack":
-                self._program.pack(piece, op.sizes)
+                self.program.pack(piece, op.sizes)
             else:
-                self._program.tile(piece, op.sizes)
+                self.program.tile(piece, op.sizes)
 
     # Configs.
 
@@ -224,14 +250,14 @@ class _Walker:
         for name, sizes in sorted(self._levels(text), key=lambda entry: (_order(entry[0]), entry[0])):
             piece = target.pieces[0] if target.pieces else None
             if name in (*CONFIG_LEVELS, "tile_sizes") and piece and len(piece.axes) == len(sizes):
-                for axis, size, before in self._program.tile(piece, sizes):
+                for axis, size, before in self.program.tile(piece, sizes, _LEVELS.get(name, "serial")):
                     position = len(piece.axes) - 1 - piece.axes.index(axis)
                     self._sized(f"config:{name}", piece, axis.kind, size, before, position)
             else:
                 self._unsized(f"config:{name}", _role(target), sizes)
         self.rows += [Row(f"config:{word}", _role(target)) for word in _config_words(text)]
         for pipeline in _TEXTUAL.findall(text):
-            for name, options in _PASS.findall(pipeline):
+            for name, options in _PASS.findall(_ANCHOR.sub("", pipeline)):
                 self._add_pass(name, options.split())
         if not text:
             self.rows.append(Row("annotate", _role(target)))

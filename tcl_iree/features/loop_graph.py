@@ -1,0 +1,157 @@
+"""The loops and tensors of one op as a script leaves it: a networkx graph, and what follows from it.
+
+Nodes are the loops around the op, outermost first, the loops left inside them, and the op's tensors. An edge from a
+loop to a tensor says how far apart in memory two iterations of the loop are; a tensor without an edge from a loop is
+used again in each of its iterations. All numbers are arrays, one entry a candidate: one graph stands for all
+candidates that take the same steps.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from math import prod
+
+import networkx as nx
+import numpy as np
+
+from tcl_iree.features.program import Nest
+from tcl_iree.transform_dialect.view import indices
+from tcl_iree.workload.model import DTYPE_BYTES, Operand, StructuredOp
+
+LINE_BYTES = 64
+INSIDE = "inside"
+BUCKETS = 16
+
+
+class LoopGraph:
+    """One op of a dispatch with its loops, for many candidates.
+
+    Args:
+        op: the op as the workload has it.
+        nest: what the script made of it.
+        numbers: candidate x number of the nest.
+    """
+
+    def __init__(self, op: StructuredOp, nest: Nest, numbers: np.ndarray) -> None:
+        self.op, self.nest = op, nest
+        self.graph = nx.DiGraph()
+        values = numbers.astype(np.float64)
+        self.count = len(values)
+        self.depth = len(nest.around)
+        sizes = [np.full(self.count, float(loop.size)) for loop in op.loops]
+        # Extent of each of the op's loops inside the first so many loops around it.
+        self.extents: list[list[np.ndarray]] = [sizes]
+        for depth, around in enumerate(nest.around):
+            trips, size = np.maximum(values[:, 2 * depth], 1.0), values[:, 2 * depth + 1]
+            node = {"trips": trips, "size": size, "kind": around.kind, "level": around.level, "origin": around.origin}
+            self.graph.add_node(("loop", depth), **node)
+            inner = list(self.extents[-1])
+            if around.origin >= 0:
+                inner[around.origin] = np.minimum(inner[around.origin], np.maximum(size, 1.0))
+            self.extents.append(inner)
+        left = list(self.extents[-1])
+        for column, (origin, _) in enumerate(nest.inside, 2 * self.depth):
+            left[origin] = np.clip(values[:, column], 1.0, left[origin])
+        self.extents[-1] = left
+        for number, extent in enumerate(left):
+            self.graph.add_node((INSIDE, number), trips=extent, size=np.ones(self.count), kind=op.loops[number].kind,
+                                level=INSIDE, origin=number)  # fmt: skip
+        for number, operand in enumerate(op.operands):
+            if operand.shape:
+                self.graph.add_node(("tensor", number), operand=operand, width=DTYPE_BYTES.get(operand.dtype, 4))
+        self._connect()
+
+    def _connect(self) -> None:
+        loops = [(node, data) for node, data in self.graph.nodes(data=True) if node[0] != "tensor"]
+        for tensor in self.tensors:
+            operand: Operand = self.graph.nodes[tensor]["operand"]
+            apart = _strides(operand)
+            for node, data in loops:
+                if data["origin"] in apart:
+                    self.graph.add_edge(node, tensor, stride=apart[data["origin"]] * data["size"])
+
+    @property
+    def tensors(self) -> list[tuple[str, int]]:
+        """The tensor nodes, in the order of the op's operands."""
+        return [node for node in self.graph.nodes if node[0] == "tensor"]
+
+    def trips(self, depth: int) -> np.ndarray:
+        """Iterations of one of the loops around."""
+        return self.graph.nodes["loop", depth]["trips"]
+
+    @cached_property
+    def points(self) -> list[np.ndarray]:
+        """Points of the op's iteration space inside the first so many loops."""
+        return [np.prod(extents, axis=0) if extents else np.ones(self.count) for extents in self.extents]
+
+    def footprint(self, tensor: tuple[str, int], depth: int) -> np.ndarray:
+        """Elements of a tensor touched inside the first `depth` loops."""
+        operand: Operand = self.graph.nodes[tensor]["operand"]
+        total = np.ones(self.count)
+        for index, size in zip(indices(operand), operand.shape, strict=False):
+            span = np.ones(self.count)
+            for loop, factor in index.items():
+                span = span + factor * (self.extents[depth][loop] - 1.0)
+            total = total * np.minimum(span if index else float(size), float(size))
+        return total
+
+    @cached_property
+    def bytes(self) -> list[np.ndarray]:
+        """Bytes of all tensors touched inside the first so many loops."""
+        widths = {tensor: self.graph.nodes[tensor]["width"] for tensor in self.tensors}
+        return [
+            sum((self.footprint(tensor, depth) * width for tensor, width in widths.items()), np.zeros(self.count))
+            for depth in range(self.depth + 1)
+        ]
+
+    def intensity(self, depth: int) -> np.ndarray:
+        """Arithmetic operations for each byte touched inside the first `depth` loops."""
+        each = self.op.flops / max(1, self.op.points)
+        return each * self.points[depth] / np.maximum(self.bytes[depth], 1.0)
+
+    def reuse(self, tensor: tuple[str, int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Of the innermost loop that uses a tensor's elements again.
+
+        Returns:
+            Iterations between two uses, bytes of all tensors touched in between, and how often it uses them; zeros
+            where no loop does.
+        """
+        apart, touched, times = (np.zeros(self.count) for _ in range(3))
+        inner = np.ones(self.count)
+        for depth in range(self.depth - 1, -1, -1):
+            trips = self.trips(depth)
+            if not self.graph.has_edge(("loop", depth), tensor):
+                first = (times == 0) & (trips > 1)
+                apart = np.where(first, inner, apart)
+                touched = np.where(first, self.bytes[depth + 1], touched)
+                times = np.where(first, trips, times)
+            inner = inner * trips
+        return apart, touched, times
+
+    def stride_histogram(self) -> np.ndarray:
+        """How many pairs of loop and tensor have a stride of 0, 1, up to 2, 4, 8, ...: candidate x bucket.
+
+        Loops of one iteration have no stride.
+        """
+        counts = np.zeros((self.count, BUCKETS))
+        rows = np.arange(self.count)
+        for node, data in self.graph.nodes(data=True):
+            if node[0] == "tensor":
+                continue
+            runs = data["trips"] > 1
+            for tensor in self.tensors:
+                edge = self.graph.get_edge_data(node, tensor)
+                stride = edge["stride"] if edge else np.zeros(self.count)
+                bucket = np.where(stride > 0, 1 + np.ceil(np.log2(np.maximum(stride, 1.0))), 0)
+                np.add.at(counts, (rows, np.minimum(bucket, BUCKETS - 1).astype(int)), runs)
+        return counts
+
+
+def _strides(operand: Operand) -> dict[int, float]:
+    """Elements between two iterations of each of the op's loops."""
+    found: dict[int, float] = {}
+    for dim, index in enumerate(indices(operand)):
+        inner = prod(operand.shape[dim + 1 :])
+        for loop, factor in index.items():
+            found[loop] = found.get(loop, 0.0) + factor * inner
+    return found
