@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+from collections.abc import Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
 
@@ -23,12 +24,12 @@ _WORKLOAD = tuple(field.name for field in fields(WorkloadRecord) if field.name !
 _SCHEDULE = ("family", "decisions", "script", "entry")
 
 
-def export_parquet(database: Database, path: Path) -> int:
-    """Write all trials; the file appears whole or not at all. Returns the number of rows."""
+def export_parquet(database: Database, path: Path, trials: Sequence[Trial] | None = None) -> int:
+    """Write trials, all unless some are given; the file appears whole or not at all. Returns the number of rows."""
     workloads = {row.key: row for row in database.workloads()}
     schedules = database.schedules()
     rows = []
-    for trial in database.trials():
+    for trial in database.trials() if trials is None else trials:
         workload, schedule = workloads[trial.workload], schedules[trial.schedule]
         row = asdict(trial) | {f"workload_{name}": getattr(workload, name) for name in _WORKLOAD}
         row |= {"family": schedule.family, "decisions": schedule.decisions_json}

@@ -67,6 +67,8 @@ class Trial:
         measured: False where an equal artifact's time was reused.
         created: seconds since the epoch.
         static: what can be told of the code without running it (registers, spills, shared memory), as JSON.
+        hardware: the figures of the machine's hardware that schedules and cost models see, as JSON.
+        origin: how the schedule was come by: `random`, `evolved`, or empty where that is not known.
     """
 
     uid: str
@@ -94,3 +96,5 @@ class Trial:
     measured: bool
     created: float
     static: str | None = None
+    hardware: str | None = None
+    origin: str = ""

@@ -6,7 +6,7 @@ import sqlite3
 
 from tcl_iree.errors import DatabaseError
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 APPLICATION_ID = 0x74636C49  # "tclI"
 
 # Each entry takes a file from version i to version i + 1; the first makes an empty file.
@@ -34,6 +34,10 @@ _MIGRATIONS: tuple[str, ...] = (
     """,
     """
     ALTER TABLE trials ADD COLUMN static TEXT;
+    """,
+    """
+    ALTER TABLE trials ADD COLUMN hardware TEXT;
+    ALTER TABLE trials ADD COLUMN origin TEXT NOT NULL DEFAULT '';
     """,
 )
 assert len(_MIGRATIONS) == SCHEMA_VERSION

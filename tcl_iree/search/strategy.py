@@ -37,6 +37,7 @@ class Strategy(ABC):
         self.rng = Random(f"{seed} {space.workload.key}")
         self._samples = space.samples(Random(f"{seed} {space.workload.key} samples"))
         self._proposed: set[Schedule] = set()
+        self._sampled: set[Schedule] = set()
 
     def ask(self, count: int) -> list[Schedule]:
         """Up to `count` new schedules; fewer once the space seems used up."""
@@ -62,4 +63,11 @@ class Strategy(ABC):
 
     def sample(self) -> Schedule | None:
         """The next random schedule; None once the space seems used up."""
-        return next(self._samples, None)
+        drawn = next(self._samples, None)
+        if drawn:
+            self._sampled.add(drawn)
+        return drawn
+
+    def origin(self, schedule: Schedule) -> str:
+        """How a proposed schedule was come by: `random` or `evolved`."""
+        return "random" if schedule in self._sampled else "evolved"

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -87,16 +88,21 @@ class TrialSession:
         assert self._reference
         return self._reference
 
-    def measure(self, schedules: Sequence[ScheduleRecord]) -> Iterator[Trial]:
-        """Build a few schedules in parallel, run them one by one, and so on; yields each once it is recorded."""
+    def measure(self, schedules: Sequence[ScheduleRecord], origins: Mapping[str, str] | None = None) -> Iterator[Trial]:
+        """Build a few schedules in parallel, run them one by one, and so on; yields each once it is recorded.
+
+        Args:
+            origins: how schedules were come by, by their hash.
+        """
+        origins = origins or {}
         chunk = _BUILDS_AHEAD * self._builder.workers
         for start in range(0, len(schedules), chunk):
             part = schedules[start : start + chunk]
             libraries = [Candidate(schedule.script or "", schedule.entry) for schedule in part]
             for schedule, built in zip(part, self._builder.build_many(self._workload, libraries), strict=True):
-                yield self._finish(schedule, built)
+                yield self._finish(schedule, built, origins.get(schedule.sha, ""))
 
-    def _finish(self, schedule: ScheduleRecord, built: BuildResult) -> Trial:
+    def _finish(self, schedule: ScheduleRecord, built: BuildResult, origin: str = "") -> Trial:
         known = self._measured_before(built.artifact) if built.artifact else None
         if known:
             trial = replace(
@@ -108,12 +114,13 @@ class TrialSession:
                 run_seconds=0.0,
                 measured=False,
                 created=time.time(),
+                origin=origin,
             )
         else:
             run = None
             if built.artifact and self._reference:
                 run = self._runner.measure(self._workload, built.artifact, self._reference, self._best)
-            trial = trial_of(self._workload, self._builder, schedule, built, self._reference, run)
+            trial = trial_of(self._workload, self._builder, schedule, built, self._reference, run, origin)
         self._best = max(self._best, (trial.ratio or 0.0) * (1.0 if trial.calm else _DISTURBED))
         self._database.add_trial(workload_record(self._workload), schedule, trial)
         return trial
@@ -139,6 +146,7 @@ def trial_of(
     built: BuildResult,
     reference: Artifact | None,
     run: RunResult | None,
+    origin: str = "",
 ) -> Trial:
     """The record of one attempt; `unmeasured` if it was built but not run."""
     failure: Failure | None = built.failure or (run.failure if run else None)
@@ -169,6 +177,8 @@ def trial_of(
         measured=timing is not None,
         created=time.time(),
         static=built.static,
+        hardware=json.dumps(builder.target.hardware.as_dict()),
+        origin=origin,
     )
 
 

@@ -95,7 +95,8 @@ class WorkloadSearch:
         self._records |= {record.sha: record for record in records.values() if record}
         new = [record for record in records.values() if record and record.sha not in self._known]
         yield from (self._known[record.sha] for record in records.values() if record and record not in new)
-        for trial in self._session.measure(new):
+        origins = {record.sha: self._strategy.origin(schedule) for schedule, record in records.items() if record}
+        for trial in self._session.measure(new, origins):
             self._known[trial.schedule] = trial
             yield trial
         # Told in the order of asking, whatever was known before: the next proposals must not depend on that.
