@@ -47,3 +47,7 @@ class JobError(TclIreeError):
 
 class FeatureError(TclIreeError):
     """A script cannot be read."""
+
+
+class LearningError(TclIreeError):
+    """There is nothing to learn from, or a model cannot be used here."""

@@ -9,14 +9,50 @@ steps at once; the recurrence is one fused multiply-add a step.
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+Scan = Callable[..., tuple[Tensor, Tensor]]
+
 _DELTA_RANGE = (0.001, 0.1)
 _LEAST_DELTA = 1e-4
+
+
+class Carried(NamedTuple):
+    """What steps leave behind for those after them.
+
+    Attributes:
+        inputs: of the last steps, which the convolution still sees: batch x steps x channel.
+        state: of the recurrence: batch x channel x state.
+    """
+
+    inputs: Tensor
+    state: Tensor
+
+
+@cache
+def fused_scan() -> Scan | None:
+    """mamba-ssm's fused kernel, where that package is installed."""
+    try:
+        from mamba_ssm.ops.selective_scan_interface import selective_scan_fn
+    except ImportError:
+        return None
+    return selective_scan_fn
+
+
+def scan_with(
+    scan: Scan, x: Tensor, delta: Tensor, rates: Tensor, entering: Tensor, leaving: Tensor
+) -> tuple[Tensor, Tensor]:
+    """The recurrence by a function with mamba-ssm's signature, which has time last."""
+    turned = (given.transpose(1, 2).contiguous() for given in (x, delta, entering, leaving))
+    across, steps, in_, out = turned
+    made, state = scan(across, steps, rates, in_, out, return_last_state=True)
+    return made.transpose(1, 2), state
 
 
 class _Recurrence(torch.autograd.Function):
@@ -77,18 +113,39 @@ class MambaBlock(nn.Module):
 
     def forward(self, inputs: Tensor) -> Tensor:
         """See the class."""
-        length = inputs.shape[1]
+        return self.advance(inputs, None)[0]
+
+    def advance(self, inputs: Tensor, before: Carried | None) -> tuple[Tensor, Carried]:
+        """Go on from where earlier steps have led; from nothing if there were none."""
         x, gate = self.in_proj(inputs).chunk(2, dim=-1)
-        x = functional.silu(self.conv1d(x.transpose(1, 2))[..., :length].transpose(1, 2))
+        earlier = before.inputs.expand(len(x), -1, -1) if before else x.new_zeros(len(x), self._kernel - 1, x.shape[-1])
+        window = torch.cat([earlier, x], dim=1)
+        x = functional.silu(self._convolve(window, x.shape[1]))
         delta, entering, leaving = self.x_proj(x).split([self._rank, self._states, self._states], dim=-1)
         delta = functional.softplus(self.dt_proj(delta))
-        y = self._scan(x, delta, entering, leaving) + self.D * x
-        return self.out_proj(y * functional.silu(gate))
+        y, state = self._scan(x, delta, entering, leaving, before.state if before else None)
+        y = torch.addcmul(y, self.D, x)
+        return self.out_proj(y * functional.silu(gate)), Carried(window[:, window.shape[1] - self._kernel + 1 :], state)
 
-    def _scan(self, x: Tensor, delta: Tensor, entering: Tensor, leaving: Tensor) -> Tensor:
+    def _convolve(self, window: Tensor, length: int) -> Tensor:
+        """The causal convolution of each channel: a few long sums beat a general convolution on a CPU."""
+        taps = self.conv1d.weight[:, 0]
+        made = torch.addcmul(self.conv1d.bias, window[:, :length], taps[:, 0])
+        for tap in range(1, self._kernel):
+            made = torch.addcmul(made, window[:, tap : tap + length], taps[:, tap])
+        return made
+
+    def _scan(
+        self, x: Tensor, delta: Tensor, entering: Tensor, leaving: Tensor, state: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        fused = fused_scan() if x.is_cuda and state is None else None
+        if fused:
+            return scan_with(fused, x, delta, -torch.exp(self.A_log), entering, leaving)
         # Time comes first, so that each step of the recurrence is one contiguous block.
         steps, scaled = delta.transpose(0, 1), (delta * x).transpose(0, 1)
         decay = torch.exp(steps.unsqueeze(-1) * -torch.exp(self.A_log))
         added = scaled.unsqueeze(-1) * entering.transpose(0, 1).unsqueeze(-2)
+        if state is not None:
+            added = torch.cat([added[:1] + decay[:1] * state, added[1:]])
         states = _Recurrence.apply(decay, added)
-        return torch.einsum("tbcs,bts->btc", states, leaving)
+        return torch.einsum("tbcs,bts->btc", states, leaving), states[-1]

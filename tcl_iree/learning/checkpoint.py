@@ -1,0 +1,136 @@
+"""A trained model on disk: weights in safetensors, and beside them what they were trained on and how good they are."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError
+from safetensors.numpy import load, save
+
+from tcl_iree.errors import LearningError
+from tcl_iree.features.vocabulary import vocabulary_hash
+from tcl_iree.learning.calibration import Calibration
+from tcl_iree.learning.cost_model import CostModel, Epoch
+from tcl_iree.learning.models import make_model
+from tcl_iree.measure.builder import IREE_VERSION
+
+FORMAT = 1
+WEIGHTS, ABOUT = ".safetensors", ".json"
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A trained model and what is known of it.
+
+    Attributes:
+        platforms: keys of the targets it learned from.
+        training_keys: keys of the workloads it learned from, those that training was stopped by included.
+        metrics: as measured on the validation groups.
+    """
+
+    model: CostModel
+    platforms: tuple[str, ...]
+    training_keys: tuple[str, ...]
+    metrics: dict[str, float]
+    history: tuple[Epoch, ...] = ()
+    calibration: Calibration | None = None
+
+    def save(self, path: Path) -> None:
+        """Write `path` with both suffixes; an older checkpoint of that name is replaced whole."""
+        weights = save(self.model.state())
+        about = {
+            "format": FORMAT,
+            "model": self.model.name,
+            "config": self.model.config,
+            "parameters": self.model.parameters,
+            "bytes": len(weights),
+            "vocabulary": vocabulary_hash(),
+            "iree": IREE_VERSION,
+            "platforms": list(self.platforms),
+            "training_keys": sorted(self.training_keys),
+            "metrics": self.metrics,
+            "history": [asdict(epoch) for epoch in self.history],
+            "calibration": asdict(self.calibration) if self.calibration else None,
+            "sha256": hashlib.sha256(weights).hexdigest(),
+        }
+        stem = _stem(path)
+        try:
+            stem.parent.mkdir(parents=True, exist_ok=True)
+            _write(stem.with_name(stem.name + WEIGHTS), weights)
+            _write(stem.with_name(stem.name + ABOUT), (json.dumps(about, indent=1) + "\n").encode())
+        except OSError as error:
+            raise LearningError(f"cannot write the checkpoint {stem}: {error.strerror or error}") from None
+
+
+def load_checkpoint(path: Path) -> Checkpoint:
+    """Read a checkpoint.
+
+    Raises:
+        LearningError: it is missing or damaged, or was made for another vocabulary or version of IREE.
+    """
+    stem = _stem(path)
+    about = read_about(path)
+    if about["vocabulary"] != vocabulary_hash():
+        raise LearningError(
+            f"{stem} was trained with another vocabulary ({about['vocabulary']}, not {vocabulary_hash()}); train it "
+            "again with this version of tcl-iree"
+        )
+    if about["iree"] != IREE_VERSION:
+        raise LearningError(
+            f"{stem} was trained for IREE {about['iree']}, here is {IREE_VERSION}; train it again on programs measured "
+            "with this version"
+        )
+    file = stem.with_name(stem.name + WEIGHTS)
+    try:
+        weights = file.read_bytes()
+        state = load(weights)
+    except (OSError, SafetensorError) as error:
+        raise LearningError(f"{file} is missing or damaged ({error}); restore it or train again") from None
+    if hashlib.sha256(weights).hexdigest() != about["sha256"]:
+        raise LearningError(f"{file} is not the file that {ABOUT} beside it describes; restore both or train again")
+    model = make_model(about["model"], **about["config"])
+    model.load_state(state)
+    held = about["calibration"]
+    return Checkpoint(
+        model,
+        tuple(about["platforms"]),
+        tuple(about["training_keys"]),
+        about["metrics"],
+        tuple(Epoch(**epoch) for epoch in about["history"]),
+        Calibration(tuple(held["latency"]), held["spread"], tuple(held["works"])) if held else None,
+    )
+
+
+def read_about(path: Path) -> dict[str, Any]:
+    """What a checkpoint says of itself.
+
+    Raises:
+        LearningError: there is none, or it is no checkpoint.
+    """
+    file = _stem(path).with_name(_stem(path).name + ABOUT)
+    try:
+        about = json.loads(file.read_text())
+    except OSError:
+        raise LearningError(
+            f"no checkpoint at {_stem(path)}: {file.name} is missing; train one with `tcl-iree train`"
+        ) from None
+    except ValueError:
+        raise LearningError(f"{file} is damaged; restore it or train again") from None
+    if not isinstance(about, dict) or about.get("format") != FORMAT:
+        raise LearningError(f"{file} is no checkpoint of this version of tcl-iree; train one with `tcl-iree train`")
+    return about
+
+
+def _stem(path: Path) -> Path:
+    return path.with_suffix("") if path.suffix in (WEIGHTS, ABOUT) else path
+
+
+def _write(path: Path, data: bytes) -> None:
+    waiting = path.with_name(f".{path.name}.new")
+    waiting.write_bytes(data)
+    os.replace(waiting, path)

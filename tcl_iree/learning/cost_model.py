@@ -1,0 +1,98 @@
+"""What every cost model offers."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tcl_iree.features.steps import Candidate
+from tcl_iree.learning.groups import Group
+from tcl_iree.target import Target
+from tcl_iree.workload.model import Workload
+
+State = dict[str, np.ndarray]
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """How training stands after a pass over the data.
+
+    Attributes:
+        loss: mean over the pass.
+        top_1, top_5: on the validation groups.
+    """
+
+    number: int
+    loss: float
+    top_1: float
+    top_5: float
+
+
+@dataclass(frozen=True)
+class FitOptions:
+    """How to train.
+
+    Attributes:
+        epochs: at most so many passes.
+        patience: stop after so many passes without a better validation score.
+        resume: file that keeps the state of an unfinished run, and is gone on once it is there.
+        say: told about every pass.
+    """
+
+    epochs: int = 60
+    patience: int = 12
+    seed: int = 0
+    resume: Path | None = None
+    say: Callable[[Epoch], None] = field(default=lambda epoch: None)
+
+
+class CostModel(ABC):
+    """Ranks candidates of a workload on a target without running them.
+
+    Scores of candidates of one workload on one target are comparable, higher is thought faster; scores of different
+    workloads are not.
+    """
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """The name it is made by."""
+
+    @abstractmethod
+    def fit(self, training: Sequence[Group], validation: Sequence[Group], options: FitOptions) -> list[Epoch]:
+        """Learn from scratch. Validation decides when to stop and is not learned from."""
+
+    @abstractmethod
+    def update(self, groups: Sequence[Group]) -> None:
+        """Learn from a few more measurements without forgetting the rest."""
+
+    @abstractmethod
+    def predict(self, workload: Workload, target: Target, candidates: Sequence[Candidate]) -> np.ndarray:
+        """A score for each candidate."""
+
+    @abstractmethod
+    def embed(self, workload: Workload, target: Target, candidates: Sequence[Candidate]) -> np.ndarray:
+        """What the model sees of each candidate: candidate x column, near where they seem alike."""
+
+    @property
+    @abstractmethod
+    def config(self) -> dict[str, Any]:
+        """Arguments that make an equal model, untrained."""
+
+    @abstractmethod
+    def state(self) -> State:
+        """All that was learned, as arrays."""
+
+    @abstractmethod
+    def load_state(self, state: State) -> None:
+        """Take over what another model of the same config learned."""
+
+    @property
+    def parameters(self) -> int:
+        """How many numbers were learned."""
+        return sum(array.size for array in self.state().values())

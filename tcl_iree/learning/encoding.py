@@ -1,0 +1,45 @@
+"""Candidates as arrays for a network: one row a candidate, whatever the columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from tcl_iree.features.steps import Candidate
+from tcl_iree.target import Target
+from tcl_iree.workload.model import Workload
+
+Arrays = dict[str, np.ndarray]
+Batch = dict[str, Tensor]
+Encoder = Callable[[Sequence[Candidate]], Arrays]
+EncoderMaker = Callable[[Workload, Target], Encoder]
+
+
+def collate(parts: Sequence[Arrays]) -> Arrays:
+    """Candidates of several groups as one batch; the second dimension is filled up with zeros where it differs."""
+    made = {}
+    for name in parts[0]:
+        arrays = [part[name] for part in parts]
+        if arrays[0].ndim > 1:
+            longest = max(array.shape[1] for array in arrays)
+            arrays = [
+                np.pad(array, [(0, 0), (0, longest - array.shape[1])] + [(0, 0)] * (array.ndim - 2)) for array in arrays
+            ]
+        made[name] = np.concatenate(arrays)
+    return made
+
+
+def tensors(arrays: Arrays) -> Batch:
+    """The same as tensors, whole numbers as torch indexes with them."""
+    return {
+        name: torch.from_numpy(array.astype(np.float32 if array.dtype.kind == "f" else np.int64))
+        for name, array in arrays.items()
+    }
+
+
+def rows(arrays: Arrays, chosen: np.ndarray | slice) -> Arrays:
+    """Some of the candidates."""
+    return {name: array[chosen] for name, array in arrays.items()}

@@ -1,0 +1,123 @@
+"""The cost model of this project: scripts as sequences, read by a small selective state-space network."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from tcl_iree.features.steps import Candidate
+from tcl_iree.features.tokens import Tokenizer
+from tcl_iree.features.vocabulary import COLUMNS, KINDS, ROLES
+from tcl_iree.learning.encoding import Arrays, Batch, Encoder
+from tcl_iree.learning.mamba_block import Carried, MambaBlock
+from tcl_iree.learning.network import Network
+from tcl_iree.target import Target
+from tcl_iree.workload.model import Workload
+
+# Candidates scored at once: few enough that what they need stays in a core's cache.
+_CHUNK = 64
+
+
+class MambaNetwork(Network):
+    """Embeds each row, reads the sequence with a few Mamba blocks, scores its end and its mean.
+
+    Args:
+        width: columns of a row's embedding.
+        depth: Mamba blocks, one after the other.
+        states: numbers of state each channel keeps.
+    """
+
+    name: ClassVar[str] = "mamba"
+
+    def __init__(self, width: int = 48, depth: int = 2, states: int = 8) -> None:
+        super().__init__()
+        self._config = {"width": width, "depth": depth, "states": states}
+        self.kind = nn.Embedding(len(KINDS), width, padding_idx=0)
+        self.role = nn.Embedding(len(ROLES), width, padding_idx=0)
+        self.number = nn.Linear(COLUMNS, width)
+        self.blocks = nn.ModuleList(MambaBlock(width, states) for _ in range(depth))
+        self.norms = nn.ModuleList(nn.RMSNorm(width) for _ in range(depth))
+        self.out_norm = nn.RMSNorm(2 * width)
+        self.head = nn.Sequential(nn.Linear(2 * width, width), nn.SiLU(), nn.Linear(width, 1))
+        for table in (self.kind, self.role):
+            nn.init.normal_(table.weight, std=0.5)
+            with torch.no_grad():
+                table.weight[0].zero_()
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """See `Network`."""
+        return dict(self._config)
+
+    def encoder(self, workload: Workload, target: Target) -> Encoder:
+        """Sequences, with how many of their first rows all candidates share."""
+        tokenizer = Tokenizer(workload, target)
+
+        def encode(candidates: Sequence[Candidate]) -> Arrays:
+            made = tokenizer.sequences(candidates)
+            shared = np.full(len(made), tokenizer.prefix_length, np.int64)
+            return {
+                "kinds": made.kinds,
+                "roles": made.roles,
+                "numbers": made.numbers,
+                "lengths": made.lengths,
+                "shared": shared,
+            }
+
+        return encode
+
+    def embedding(self, batch: Batch) -> Tensor:
+        """The sequence's end, and the mean over its rows."""
+        if self.training or torch.is_grad_enabled():
+            rows, _ = self._read(batch, slice(None), None)
+            return self._pool(rows, batch["lengths"])
+        return self._quickly(batch)
+
+    def score(self, embedding: Tensor, batch: Batch) -> Tensor:
+        """See `Network`."""
+        return self.head(self.out_norm(embedding)).squeeze(-1)
+
+    def _read(self, batch: Batch, part: slice, before: list[Carried] | None) -> tuple[Tensor, list[Carried]]:
+        """Rows of a part of the sequences, given what the rows before it left behind."""
+        rows = self.number(batch["numbers"][:, part])
+        rows = rows + self.kind(batch["kinds"][:, part]) + self.role(batch["roles"][:, part])
+        left = []
+        for number, (block, norm) in enumerate(zip(self.blocks, self.norms, strict=True)):
+            made, carried = block.advance(norm(rows), before[number] if before else None)
+            rows = rows + made
+            left.append(carried)
+        return rows, left
+
+    @staticmethod
+    def _pool(rows: Tensor, lengths: Tensor) -> Tensor:
+        places = torch.arange(rows.shape[1])
+        mask = (places[None] < lengths[:, None]).unsqueeze(-1)
+        mean = (rows * mask).sum(1) / lengths[:, None]
+        last = rows[torch.arange(len(rows)), lengths - 1]
+        return torch.cat([last, mean], dim=-1)
+
+    def _quickly(self, batch: Batch) -> Tensor:
+        """The same without gradients: what candidates share at the front is read once, the rest in small chunks."""
+        shared = int(batch["shared"].min())
+        alike = shared > 0 and bool((batch["shared"] == shared).all())
+        alike = alike and all(
+            bool((batch[name][:, :shared] == batch[name][:1, :shared]).all()) for name in ("kinds", "numbers")
+        )
+        if not alike:
+            rows, _ = self._read(batch, slice(None), None)
+            return self._pool(rows, batch["lengths"])
+        front, carried = self._read({name: value[:1] for name, value in batch.items()}, slice(0, shared), None)
+        made = []
+        order = torch.argsort(batch["lengths"])  # candidates of one length together, so that little is padding
+        for chunk in order.split(_CHUNK):
+            part = {name: value[chunk] for name, value in batch.items()}
+            longest = int(part["lengths"].max())
+            rows, _ = self._read(part, slice(shared, longest), carried) if longest > shared else (front[:, :0], [])
+            whole = torch.cat([front.expand(len(chunk), -1, -1), rows.expand(len(chunk), -1, -1)], dim=1)
+            made.append(self._pool(whole, part["lengths"]))
+        pooled = torch.cat(made)
+        return torch.empty_like(pooled).index_copy_(0, order, pooled)

@@ -1,0 +1,39 @@
+"""All cost models by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tcl_iree.errors import LearningError
+from tcl_iree.learning.boosted import BoostedModel
+from tcl_iree.learning.cost_model import CostModel
+from tcl_iree.learning.floors import RandomModel, RooflineModel
+from tcl_iree.learning.mamba import MambaNetwork
+from tcl_iree.learning.neural import NeuralModel
+from tcl_iree.learning.tenset_mlp import TensetNetwork
+from tcl_iree.learning.tlp import MtlTlpNetwork, TlpNetwork
+
+MODELS: dict[str, tuple[Callable[..., CostModel], str]] = {
+    "mamba": (lambda **config: NeuralModel(MambaNetwork(**config)), "scripts as sequences, a selective state space"),
+    "tlp": (lambda **config: NeuralModel(TlpNetwork(**config)), "primitives as a language, self-attention"),
+    "mtl-tlp": (lambda **config: NeuralModel(MtlTlpNetwork(**config)), "TLP with one head a platform"),
+    "tenset-mlp": (lambda **config: NeuralModel(TensetNetwork(**config)), "statement features, a small network"),
+    "xgboost": (BoostedModel, "statement features, boosted trees that rank pairs (AutoTVM)"),
+    "roofline": (RooflineModel, "an estimate from arithmetic and traffic; learns nothing"),
+    "random": (RandomModel, "guesses; learns nothing"),
+}
+
+
+def make_model(name: str, **config: Any) -> CostModel:
+    """An untrained model.
+
+    Raises:
+        LearningError: there is none of this name, or it does not take these arguments.
+    """
+    if name not in MODELS:
+        raise LearningError(f"there is no cost model {name!r}; known: {', '.join(MODELS)}")
+    try:
+        return MODELS[name][0](**config)
+    except TypeError as error:
+        raise LearningError(f"the model {name} cannot be made with {config}: {error}") from None

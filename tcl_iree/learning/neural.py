@@ -1,0 +1,196 @@
+"""Train a network to rank, and use it as a cost model."""
+
+from __future__ import annotations
+
+import copy
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from tcl_iree.features.steps import Candidate
+from tcl_iree.learning.cost_model import CostModel, Epoch, FitOptions, State
+from tcl_iree.learning.encoding import Arrays, Encoder, collate, rows, tensors
+from tcl_iree.learning.groups import Group
+from tcl_iree.learning.metrics import Ranked, top_k
+from tcl_iree.learning.network import Network
+from tcl_iree.learning.ranking import lambda_rank
+from tcl_iree.learning.unfinished import Unfinished
+from tcl_iree.target import Target
+from tcl_iree.workload.model import Workload
+
+_ENCODERS_KEPT = 64
+_PREDICTED_AT_ONCE = 4096
+
+
+@dataclass(frozen=True)
+class TrainingRecipe:
+    """Numbers that training depends on.
+
+    Attributes:
+        rate: of learning at the start; it falls to a tenth along a cosine.
+        group: candidates of one workload that are ranked together.
+        groups: so many of them in one step.
+        clip: gradients longer than this are shortened.
+        update_rate, update_steps: for learning from a few more measurements.
+    """
+
+    rate: float = 1e-3
+    decay: float = 1e-6
+    clip: float = 0.5
+    group: int = 64
+    groups: int = 8
+    update_rate: float = 3e-4
+    update_steps: int = 40
+
+
+class NeuralModel(CostModel):
+    """A network trained by LambdaRank over groups that are one workload on one target."""
+
+    def __init__(self, network: Network, recipe: TrainingRecipe | None = None) -> None:
+        self.network, self.recipe = network.eval(), recipe or TrainingRecipe()
+        self._encoders: OrderedDict[tuple[str, Target], Encoder] = OrderedDict()
+
+    @property
+    def name(self) -> str:
+        """The network's name."""
+        return self.network.name
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """The network's."""
+        return self.network.config
+
+    def fit(self, training: Sequence[Group], validation: Sequence[Group], options: FitOptions) -> list[Epoch]:
+        """See `CostModel`."""
+        torch.manual_seed(options.seed)
+        encoded = [self._encode(group) for group in training]
+        held = [self._encode(group) for group in validation]
+        self._start_again()
+        self.network.prepare([part for part, _ in encoded])
+        optimizer = self._optimizer(self.recipe.rate)
+        rng = np.random.default_rng(options.seed)
+        kept = Unfinished(options.resume, self.network, optimizer, rng)
+        progress = kept.restore()
+        best = progress.best or copy.deepcopy(self.network.state_dict())
+        for number in range(len(progress.epochs), options.epochs):
+            if progress.stale >= options.patience:
+                break
+            share = 0.5 * (1.0 + np.cos(np.pi * number / max(1, options.epochs)))
+            for settings in optimizer.param_groups:
+                settings["lr"] = self.recipe.rate * (0.1 + 0.9 * share)
+            loss = self._epoch(encoded, optimizer, rng)
+            epoch = Epoch(number, loss, *self._validate(validation, held))
+            progress = progress.after(epoch)
+            if progress.stale == 0:
+                best = copy.deepcopy(self.network.state_dict())
+            kept.keep(progress, best)
+            options.say(epoch)
+        self.network.load_state_dict(best)
+        self.network.eval()
+        kept.forget()
+        return list(progress.epochs)
+
+    def update(self, groups: Sequence[Group]) -> None:
+        """See `CostModel`."""
+        encoded = [self._encode(group) for group in groups if len(group) > 1]
+        optimizer, rng = self._optimizer(self.recipe.update_rate), np.random.default_rng(0)
+        done = 0
+        while encoded and done < self.recipe.update_steps:
+            for batch in self._batches(encoded, rng):
+                self._step(batch, optimizer)
+                done += 1
+        self.network.eval()
+
+    def predict(self, workload: Workload, target: Target, candidates: Sequence[Candidate]) -> np.ndarray:
+        """See `CostModel`."""
+        if not candidates:
+            return np.zeros(0)
+        return self._in_parts(self._encoder(workload, target)(candidates), scores=True)
+
+    def embed(self, workload: Workload, target: Target, candidates: Sequence[Candidate]) -> np.ndarray:
+        """See `CostModel`."""
+        return self._in_parts(self._encoder(workload, target)(candidates), scores=False)
+
+    def state(self) -> State:
+        """The network's weights."""
+        return {name: value.detach().cpu().numpy() for name, value in self.network.state_dict().items()}
+
+    def load_state(self, state: State) -> None:
+        """See `CostModel`."""
+        self.network.load_state_dict({name: torch.from_numpy(np.array(value)) for name, value in state.items()})
+        self.network.eval()
+
+    def _start_again(self) -> None:
+        fresh = type(self.network)(**self.network.config)
+        self.network.load_state_dict(fresh.state_dict())
+
+    def _optimizer(self, rate: float) -> torch.optim.Optimizer:
+        return torch.optim.Adam(self.network.parameters(), lr=rate, weight_decay=self.recipe.decay)
+
+    def _encoder(self, workload: Workload, target: Target) -> Encoder:
+        key = (workload.key, target)
+        if key not in self._encoders:
+            self._encoders[key] = self.network.encoder(workload, target)
+            if len(self._encoders) > _ENCODERS_KEPT:
+                self._encoders.popitem(last=False)
+        self._encoders.move_to_end(key)
+        return self._encoders[key]
+
+    def _encode(self, group: Group) -> tuple[Arrays, np.ndarray]:
+        return self._encoder(group.workload, group.target)(group.candidates), group.labels
+
+    @torch.no_grad()
+    def _in_parts(self, arrays: Arrays, scores: bool) -> np.ndarray:
+        self.network.eval()
+        run = self.network if scores else self.network.embedding
+        count = len(next(iter(arrays.values())))
+        parts = [
+            run(tensors(rows(arrays, slice(start, start + _PREDICTED_AT_ONCE)))).numpy()
+            for start in range(0, count, _PREDICTED_AT_ONCE)
+        ]
+        return np.concatenate(parts)
+
+    def _epoch(
+        self, encoded: list[tuple[Arrays, np.ndarray]], optimizer: torch.optim.Optimizer, rng: np.random.Generator
+    ) -> float:
+        losses = [self._step(batch, optimizer) for batch in self._batches(encoded, rng)]
+        return float(np.mean(losses))
+
+    def _batches(
+        self, encoded: list[tuple[Arrays, np.ndarray]], rng: np.random.Generator
+    ) -> Iterator[list[tuple[Arrays, np.ndarray]]]:
+        """Every candidate once, in lists of one group each, shuffled."""
+        lists = []
+        for arrays, labels in encoded:
+            order = rng.permutation(len(labels))
+            count = max(1, round(len(order) / self.recipe.group))
+            lists += [(rows(arrays, part), labels[part]) for part in np.array_split(order, count)]
+        shuffled = [lists[index] for index in rng.permutation(len(lists))]
+        for start in range(0, len(shuffled), self.recipe.groups):
+            yield shuffled[start : start + self.recipe.groups]
+
+    def _step(self, batch: list[tuple[Arrays, np.ndarray]], optimizer: torch.optim.Optimizer) -> float:
+        self.network.train()
+        longest = max(len(labels) for _, labels in batch)
+        scores = self.network(tensors(collate([arrays for arrays, _ in batch])))
+        parts = scores.split([len(labels) for _, labels in batch])
+        listed = torch.stack([torch.nn.functional.pad(part, (0, longest - len(part))) for part in parts])
+        labels = torch.from_numpy(np.stack([np.pad(given, (0, longest - len(given))) for _, given in batch]))
+        valid = torch.arange(longest)[None] < torch.tensor([len(given) for _, given in batch])[:, None]
+        loss = lambda_rank(listed, labels, valid)
+        optimizer.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(self.network.parameters(), self.recipe.clip)
+        optimizer.step()
+        return float(loss.detach())
+
+    def _validate(self, groups: Sequence[Group], encoded: list[tuple[Arrays, np.ndarray]]) -> tuple[float, float]:
+        pools = [
+            Ranked(group.workload.key, 1.0, group.seconds, self._in_parts(arrays, scores=True))
+            for group, (arrays, _) in zip(groups, encoded, strict=True)
+        ]
+        return (top_k(pools, 1)["mean"], top_k(pools, 5)["mean"]) if pools else (0.0, 0.0)

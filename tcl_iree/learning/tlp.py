@@ -1,0 +1,119 @@
+"""TLP: schedule primitives as a language, read by self-attention; and MTL-TLP, with one head a platform."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from tcl_iree.features.primitives import ARGUMENTS, PrimitiveEncoder
+from tcl_iree.features.steps import Candidate
+from tcl_iree.features.vocabulary import KINDS
+from tcl_iree.learning.encoding import Arrays, Batch, Encoder
+from tcl_iree.learning.network import Network
+from tcl_iree.target import Target
+from tcl_iree.workload.model import Workload
+
+_HEADS = 8
+_WIDTH = 256
+# Kinds of platform a head can be for, in a fixed order.
+_PLATFORMS = ("avx512", "avx2", "sse4", "neon", "cuda", "vulkan", "other")
+
+
+class _Residual(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(_WIDTH, _WIDTH)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        return functional.relu(self.linear(inputs)) + inputs
+
+
+def _head() -> nn.Sequential:
+    return nn.Sequential(
+        nn.Linear(_WIDTH, 256),
+        nn.ReLU(),
+        nn.Linear(256, 128),
+        nn.ReLU(),
+        nn.Linear(128, 64),
+        nn.ReLU(),
+        nn.Linear(64, 1),
+    )
+
+
+class TlpNetwork(Network):
+    """One-hot kinds and raw arguments, up to 256 columns, attention over primitives, a head, a sum over primitives."""
+
+    name: ClassVar[str] = "tlp"
+    heads: ClassVar[int] = 1
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rows = nn.Sequential(
+            nn.Linear(len(KINDS) + ARGUMENTS, 64), nn.ReLU(), nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, _WIDTH),
+            nn.ReLU(), nn.Linear(_WIDTH, _WIDTH), nn.ReLU(),
+        )  # fmt: skip
+        self.attention = nn.MultiheadAttention(_WIDTH, _HEADS, batch_first=True)
+        self.blocks = nn.Sequential(_Residual(), _Residual())
+        self.decoders = nn.ModuleList(_head() for _ in range(self.heads))
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """See `Network`."""
+        return {}
+
+    def encoder(self, workload: Workload, target: Target) -> Encoder:
+        """Primitives, and which platform they are for."""
+        primitives, platform = PrimitiveEncoder(workload, target), _PLATFORMS.index(_platform(target))
+
+        def encode(candidates: Sequence[Candidate]) -> Arrays:
+            kinds, arguments = primitives.primitives(candidates)
+            return {"kinds": kinds, "arguments": arguments, "platform": np.full(len(kinds), platform, np.int64)}
+
+        return encode
+
+    def embedding(self, batch: Batch) -> Tensor:
+        """Primitives after attention; summed to one row a candidate."""
+        return self._rows(batch).sum(1)
+
+    def score(self, embedding: Tensor, batch: Batch) -> Tensor:
+        """Not from the summed embedding: as published, heads score primitives and scores are summed."""
+        return self._score(self._rows(batch), batch)
+
+    def forward(self, batch: Batch) -> Tensor:
+        """See `Network`."""
+        return self._score(self._rows(batch), batch)
+
+    def _rows(self, batch: Batch) -> Tensor:
+        one_hot = functional.one_hot(batch["kinds"], len(KINDS)).float()
+        one_hot[..., 0] = 0.0  # what fills up a short script is all zeros
+        rows = self.rows(torch.cat([one_hot, batch["arguments"]], dim=-1))
+        attended, _ = self.attention(rows, rows, rows, need_weights=False)
+        return self.blocks(attended + rows)
+
+    def _score(self, rows: Tensor, batch: Batch) -> Tensor:
+        return self.decoders[0](rows).squeeze(-1).sum(1)
+
+
+class MtlTlpNetwork(TlpNetwork):
+    """TLP with one head for each platform; a platform's labels train its own head and the body they share."""
+
+    name: ClassVar[str] = "mtl-tlp"
+    heads: ClassVar[int] = len(_PLATFORMS)
+
+    def _score(self, rows: Tensor, batch: Batch) -> Tensor:
+        platforms = batch["platform"]
+        scores = rows.new_zeros(len(rows))
+        for platform in platforms.unique().tolist():
+            mine = platforms == platform
+            scores = scores.masked_scatter(mine, self.decoders[platform](rows[mine]).squeeze(-1).sum(1))
+        return scores
+
+
+def _platform(target: Target) -> str:
+    name = target.isa if target.kind == "cpu" else target.kind
+    return name if name in _PLATFORMS else "other"

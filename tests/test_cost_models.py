@@ -1,0 +1,340 @@
+"""What every cost model must do, held over all of them; and what is special to some."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from pathlib import Path
+from random import Random
+
+import numpy as np
+import pytest
+import torch
+from conftest import DATA, workload_of
+from shapes import contraction
+
+from tcl_iree.database import Database, ScheduleRecord, Trial, WorkloadRecord
+from tcl_iree.errors import LearningError
+from tcl_iree.features.tokens import Tokenizer
+from tcl_iree.features.vocabulary import KINDS
+from tcl_iree.learning.calibration import calibrate, estimate
+from tcl_iree.learning.checkpoint import Checkpoint, load_checkpoint
+from tcl_iree.learning.cost_model import CostModel, Epoch, FitOptions
+from tcl_iree.learning.evaluation import ahead, evaluate, rank
+from tcl_iree.learning.groups import Group, load_groups
+from tcl_iree.learning.metrics import Ranked, pairwise_accuracy
+from tcl_iree.learning.models import MODELS, make_model
+from tcl_iree.learning.split import TEST, TRAIN, VALIDATION, load_split, make_split, signature
+from tcl_iree.measure.builder import IREE_VERSION, Builder, Candidate
+from tcl_iree.target import Target
+from tcl_iree.transform_dialect.schedule import Schedule
+from tcl_iree.transform_dialect.space import Space
+from tcl_iree.workflows.train import train
+from tcl_iree.workload.model import Workload
+
+LEARNED = [name for name in MODELS if name not in ("random", "roofline")]
+SIZES = [(48, 64, 80), (64, 96, 40), (33, 70, 64), (96, 48, 56)]
+PROGRAMS = 40
+PLATFORM = Target.parse("cpu:avx2,threads=1")
+
+
+def made_up_seconds(schedule: Schedule) -> float:
+    """A time that follows from the decisions, so that it can be learned; no claim about any machine."""
+    sizes = [math.log2(max(1, value)) for _, value in schedule.decisions if type(value) is int]
+    return 1e-3 * (1.0 + abs(sum(sizes) / max(1, len(sizes)) - 3.0) + (schedule.family == "config"))
+
+
+def made_up_group(workload: Workload, seed: int) -> Group:
+    samples = Space(workload, PLATFORM).samples(Random(seed))
+    schedules = [next(samples) for _ in range(PROGRAMS)]
+    seconds = [4e-3, *(made_up_seconds(schedule) for schedule in schedules)]
+    seconds[7] = float("nan")  # one that failed
+    return Group(workload, PLATFORM, PLATFORM.key, (None, *schedules), np.array(seconds))
+
+
+@pytest.fixture(scope="module")
+def groups(tmp_path_factory: pytest.TempPathFactory) -> list[Group]:
+    folder = tmp_path_factory.mktemp("groups")
+    texts = [contraction({"m": m, "n": n, "k": k}) for m, n, k in SIZES]
+    return [made_up_group(workload_of(text, folder, PLATFORM), seed) for seed, text in enumerate(texts)]
+
+
+@pytest.fixture(scope="module")
+def fitted(groups: list[Group]) -> dict[str, CostModel]:
+    made = {name: make_model(name) for name in MODELS}
+    for model in made.values():
+        model.fit(groups[:3], groups[3:], FitOptions(epochs=8, seed=1))
+    return made
+
+
+def scores_of(model: CostModel, group: Group) -> np.ndarray:
+    return model.predict(group.workload, group.target, group.candidates)
+
+
+# Conformance.
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_scores_are_one_finite_number_a_candidate(name: str, fitted: dict[str, CostModel], groups: list[Group]) -> None:
+    scores = scores_of(fitted[name], groups[3])
+    assert scores.shape == (len(groups[3]),)
+    assert np.isfinite(scores).all()
+    assert len(np.unique(scores)) > len(scores) / 2, "candidates must be told apart"
+    assert fitted[name].predict(groups[3].workload, groups[3].target, []).shape == (0,)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_score_does_not_depend_on_the_others(name: str, fitted: dict[str, CostModel], groups: list[Group]) -> None:
+    group, model = groups[3], fitted[name]
+    scores = scores_of(model, group)
+    backwards = model.predict(group.workload, group.target, group.candidates[::-1])
+    alone = np.concatenate([model.predict(group.workload, group.target, [entry]) for entry in group.candidates[:5]])
+    assert np.allclose(backwards[::-1], scores, atol=1e-4)
+    assert np.allclose(alone, scores[:5], atol=1e-4)
+
+
+@pytest.mark.parametrize("name", [name for name in MODELS if name != "random"])
+def test_a_script_gets_the_score_of_its_schedule(name: str, fitted: dict[str, CostModel], groups: list[Group]) -> None:
+    group, model = groups[3], fitted[name]
+    space = Space(group.workload, group.target)
+    schedules = [entry for entry in group.candidates[1:6] if isinstance(entry, Schedule)]
+    texts = [space.script(schedule) for schedule in schedules]
+    assert np.allclose(
+        model.predict(group.workload, group.target, texts),
+        model.predict(group.workload, group.target, schedules),
+        atol=1e-4,
+    )
+
+
+@pytest.mark.parametrize("name", LEARNED)
+def test_learning_beats_guessing(name: str, fitted: dict[str, CostModel], groups: list[Group]) -> None:
+    known = np.mean([pairwise_accuracy(pool) for pool in rank(fitted[name], groups[:3])])
+    assert known > 0.6
+    assert pairwise_accuracy(rank(fitted[name], groups[3:])[0]) > 0.5
+
+
+@pytest.mark.parametrize("name", LEARNED)
+def test_the_same_seed_learns_the_same(name: str, groups: list[Group]) -> None:
+    found = []
+    for _ in range(2):
+        model = make_model(name)
+        history = model.fit(groups[:2], groups[3:], FitOptions(epochs=2, seed=5))
+        found.append((scores_of(model, groups[3]), [epoch.loss for epoch in history]))
+    assert np.allclose(found[0][0], found[1][0], atol=1e-5)
+    assert np.allclose(found[0][1], found[1][1], atol=1e-5)
+
+
+@pytest.mark.parametrize("name", LEARNED)
+def test_an_update_learns_new_measurements(name: str, groups: list[Group]) -> None:
+    model = make_model(name)
+    model.fit(groups[:2], groups[2:3], FitOptions(epochs=3, seed=0))
+    before = pairwise_accuracy(rank(model, groups[3:])[0])
+    model.update(groups[3:])
+    after = pairwise_accuracy(rank(model, groups[3:])[0])
+    assert after > before
+    model.update([])
+    assert pairwise_accuracy(rank(model, groups[3:])[0]) == pytest.approx(after)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_embeddings_are_one_row_a_candidate(name: str, fitted: dict[str, CostModel], groups: list[Group]) -> None:
+    group = groups[3]
+    rows = fitted[name].embed(group.workload, group.target, [group.candidates[1], *group.candidates])
+    assert rows.shape[0] == len(group) + 1
+    assert rows.shape[1] > 1
+    assert np.isfinite(rows).all()
+    assert np.allclose(rows[0], rows[2], atol=1e-4), "equal candidates, equal rows"
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_checkpoint_is_the_model(
+    name: str, fitted: dict[str, CostModel], groups: list[Group], tmp_path: Path
+) -> None:
+    model = fitted[name]
+    Checkpoint(model, ("here",), ("abc",), {"top_1": 0.5}, calibration=calibrate(model, groups[3:])).save(
+        tmp_path / "made"
+    )
+    read = load_checkpoint(tmp_path / "made.safetensors")
+    assert np.allclose(scores_of(read.model, groups[3]), scores_of(model, groups[3]), atol=1e-6)
+    assert (read.model.name, read.training_keys, read.platforms) == (name, ("abc",), ("here",))
+    assert read.calibration == calibrate(model, groups[3:])
+    assert (read.model.parameters > 100) == (name in LEARNED)
+
+
+# The Mamba model.
+
+
+def test_mamba_is_small(fitted: dict[str, CostModel], groups: list[Group], tmp_path: Path) -> None:
+    Checkpoint(fitted["mamba"], (), (), {}).save(tmp_path / "mamba")
+    assert (tmp_path / "mamba.safetensors").stat().st_size <= 400_000
+    assert fitted["mamba"].parameters <= 100_000
+
+
+def test_reading_what_is_shared_once_changes_no_score(fitted: dict[str, CostModel], groups: list[Group]) -> None:
+    network = fitted["mamba"].network  # type: ignore[attr-defined]
+    arrays = network.encoder(groups[3].workload, groups[3].target)(groups[3].candidates)
+    from tcl_iree.learning.encoding import tensors
+
+    batch = tensors(arrays)
+    with torch.enable_grad():
+        plain = network(batch).detach()
+    with torch.no_grad():
+        quick = network(batch)
+    assert torch.allclose(plain, quick, atol=1e-5)
+
+
+def test_scripts_written_by_hand_get_scores(
+    fitted: dict[str, CostModel], matmul: Workload, target: Target, builder: Builder
+) -> None:
+    texts = {path.stem: path.read_text() for path in sorted((DATA / "scripts").glob("*.mlir"))}
+    assert len(texts) == 10
+    sequences = Tokenizer(matmul, target).sequences(list(texts.values()))
+    assert KINDS.index("<unknown>") not in sequences.kinds
+    built = builder.build_many(matmul, [Candidate(text) for text in texts.values()])
+    assert all(result.artifact for result in built), "they are scripts that work"
+    for name in LEARNED:
+        scores = fitted[name].predict(matmul, target, list(texts.values()))
+        assert np.isfinite(scores).all()
+    model = fitted["mamba"]
+    for name, text in texts.items():
+        changed = re.sub(
+            r"(distribution = \[|tile_sizes \[)(\d+)", lambda found: f"{found[1]}{int(found[2]) * 2}", text, count=1
+        )
+        assert changed != text, name
+        first, second = model.predict(matmul, target, [text, changed])
+        assert first != second, name
+
+
+def test_training_goes_on_where_it_was_cut_off(groups: list[Group], tmp_path: Path) -> None:
+    whole = make_model("mamba")
+    history = whole.fit(groups[:2], groups[3:], FitOptions(epochs=4, seed=2))
+
+    class CutOff(Exception):
+        pass
+
+    def cut(epoch: Epoch) -> None:
+        if epoch.number == 1:
+            raise CutOff
+
+    kept = tmp_path / "mamba.unfinished"
+    again = make_model("mamba")
+    with pytest.raises(CutOff):
+        again.fit(groups[:2], groups[3:], FitOptions(epochs=4, seed=2, resume=kept, say=cut))
+    assert kept.exists()
+    resumed = make_model("mamba")
+    rest = resumed.fit(groups[:2], groups[3:], FitOptions(epochs=4, seed=2, resume=kept))
+    assert [epoch.loss for epoch in rest] == pytest.approx([epoch.loss for epoch in history], rel=1e-4)
+    assert np.allclose(scores_of(resumed, groups[3]), scores_of(whole, groups[3]), atol=1e-4)
+    assert not kept.exists()
+
+
+# Figures.
+
+
+def test_estimates_are_times_and_chances(fitted: dict[str, CostModel], groups: list[Group]) -> None:
+    model = fitted["xgboost"]
+    found = estimate(
+        model, calibrate(model, groups[:3]), groups[3].workload, groups[3].target, groups[3].candidates[1:]
+    )
+    works = groups[3].works[1:]
+    assert ((found.works > 0) & (found.works < 1)).all()
+    assert (found.seconds > 0).all()
+    missed = np.abs(np.log2(found.seconds[works] / groups[3].seconds[1:][works]))
+    assert np.median(missed) < 2.0
+
+
+def test_one_model_is_ahead_if_its_interval_says_so() -> None:
+    rng = np.random.default_rng(0)
+    right, wrong = [], []
+    for _ in range(8):
+        seconds = 1.0 + rng.random(30)
+        right.append(Ranked("a", 1.0, seconds, -seconds))
+        wrong.append(Ranked("a", 1.0, seconds, rng.random(30)))
+    assert ahead([right], [wrong], 1)[0] > 0
+    low, high = ahead([wrong], [wrong], 1)
+    assert low <= 0 <= high
+    assert evaluate(right).top_1 == 1.0
+
+
+def test_nothing_of_test_is_in_training_or_validation(groups: list[Group]) -> None:
+    first, second, third, fourth = (group.workload for group in groups)
+    split = make_split({TEST: {"a": [(first, 2)]}, VALIDATION: {"b": [(second, 1), (first, 1)]},
+                        TRAIN: {"c": [(first, 1), (second, 3), (third, 1)], "d": [(fourth, 1)]}})  # fmt: skip
+    assert split.members == {
+        TEST: {"a": {first.key: 2}},
+        VALIDATION: {"b": {second.key: 1}},
+        TRAIN: {"c": {third.key: 1}, "d": {fourth.key: 1}},
+    }
+    parts = split.divide(groups)
+    assert [len(parts[part]) for part in (TRAIN, VALIDATION, TEST)] == [2, 1, 1]
+    with pytest.raises(LearningError, match="learned from 1 test workloads"):
+        split.refuse_overlap([first.key, third.key])
+    split.refuse_overlap([third.key])
+    assert signature(first) == "contraction 48x64x80"
+
+
+# Bad input.
+
+
+def saved(tmp_path: Path) -> Path:
+    Checkpoint(make_model("mamba", width=16, depth=1), (), (), {}).save(tmp_path / "model")
+    return tmp_path / "model"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"vocabulary": "0123"}, "another vocabulary"),
+        ({"iree": "1.0"}, "trained for IREE 1.0"),
+        ({"format": 9}, "no checkpoint"),
+    ],
+)
+def test_a_checkpoint_for_something_else_is_refused(change: dict[str, object], message: str, tmp_path: Path) -> None:
+    path = saved(tmp_path)
+    about = json.loads(path.with_suffix(".json").read_text())
+    path.with_suffix(".json").write_text(json.dumps(about | change))
+    with pytest.raises(LearningError, match=message):
+        load_checkpoint(path)
+
+
+def test_a_damaged_checkpoint_is_refused(tmp_path: Path) -> None:
+    path = saved(tmp_path)
+    weights = path.with_suffix(".safetensors")
+    weights.write_bytes(weights.read_bytes()[:-100])
+    with pytest.raises(LearningError, match="missing or damaged"):
+        load_checkpoint(path)
+    weights.unlink()
+    with pytest.raises(LearningError, match="missing or damaged"):
+        load_checkpoint(path)
+    path.with_suffix(".json").write_text("{")
+    with pytest.raises(LearningError, match="is damaged"):
+        load_checkpoint(path)
+    with pytest.raises(LearningError, match="no checkpoint at"):
+        load_checkpoint(tmp_path / "nothing")
+
+
+def test_nothing_to_learn_from(tmp_path: Path, groups: list[Group]) -> None:
+    with Database(tmp_path / "empty.db") as database, pytest.raises(LearningError, match="no measured programs"):
+        load_groups(database)
+    with pytest.raises(LearningError, match="at least two are needed"):
+        train("mamba", groups[:1], None)
+    with pytest.raises(LearningError, match="no cost model 'oracle'"):
+        make_model("oracle")
+    with pytest.raises(LearningError, match="is missing or is no split"):
+        load_split(tmp_path / "nothing.json")
+
+
+def test_times_that_are_no_numbers_are_refused(tmp_path: Path, groups: list[Group]) -> None:
+    workload = groups[0].workload
+    record = ScheduleRecord("default")
+    blank = dict.fromkeys(("artifact", "reference", "p10", "p50", "p90", "reference_p50", "ratio_error", "error"))
+    trial = Trial(
+        uid="a", workload=workload.key, target="t", spec=str(PLATFORM), iree=IREE_VERSION, flags="", schedule=record.sha,
+        status="ok", detail="", calm=True, stopped_early=False, build_seconds=0.0, run_seconds=0.0, measured=True,
+        created=0.0, ratio=float("nan"), **blank,
+    )  # fmt: skip
+    with Database(tmp_path / "bad.db") as database:
+        database.add_trial(WorkloadRecord(workload.key, "", workload.payload, 1, 1), record, trial)
+        with pytest.raises(LearningError, match="no usable time"):
+            load_groups(database)
