@@ -1,6 +1,6 @@
 """How much faster does tuning make whole models, beside plain IREE and IREE's best flags?
 
-python -m benchmarks.models                                   # the four networks of the zoo, 64 random trials
+python -m benchmarks.models                                   # four networks of the zoo, 64 random trials
 python -m benchmarks.models --models mobilenet-v2 --trials 4 --no-save
 """
 
@@ -19,11 +19,13 @@ from tcl_iree.report.tables import console, seconds, table
 from tcl_iree.report.tune import TuneReport, tune_tables
 from tcl_iree.workflows.tune import tune
 
+_DEFAULT = ("bert-base", "gpt2-small", "resnet-50", "mobilenet-v2")
+
 
 def main() -> None:
     """Tune, print and keep the figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--models", nargs="+", default=list(NETWORKS), choices=list(NETWORKS))
+    parser.add_argument("--models", nargs="+", default=list(_DEFAULT), choices=list(NETWORKS))
     parser.add_argument("--target", default="cpu")
     parser.add_argument("--trials", type=int, default=64)
     parser.add_argument("--strategy", default="random")

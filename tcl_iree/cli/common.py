@@ -5,10 +5,12 @@ from __future__ import annotations
 import argparse
 import json
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from tcl_iree.database import default_database
+from tcl_iree.errors import OptionError
 from tcl_iree.target import Target
 
 MODEL_HELP = (
@@ -62,6 +64,34 @@ def add_database(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="database file (default: %(default)s)",
     )
+
+
+def add_data(parser: argparse.ArgumentParser) -> None:
+    """`--data` and `--platform`."""
+    parser.add_argument(
+        "--data",
+        nargs="+",
+        type=Path,
+        default=[default_database()],
+        metavar="FILE",
+        help="measured programs: databases, Parquet files, or directories of them (default: %(default)s)",
+    )
+    parser.add_argument("--platform", metavar="KEY", help="only programs of this target's key, or its beginning")
+
+
+def read_config(texts: Sequence[str]) -> dict[str, int]:
+    """Settings written NAME=NUMBER.
+
+    Raises:
+        OptionError: one is written otherwise.
+    """
+    made = {}
+    for text in texts:
+        name, _, value = text.partition("=")
+        if not name.isidentifier() or not value.isdigit():
+            raise OptionError(f"a setting is written NAME=NUMBER, not {text!r}")
+        made[name] = int(value)
+    return made
 
 
 def parse_target(arguments: argparse.Namespace) -> Target:

@@ -8,17 +8,17 @@ import sys
 from collections.abc import Sequence
 
 from tcl_iree import __version__
-from tcl_iree.cli import apply, bench, db, extract, jobs, library, measure, targets, tune
+from tcl_iree.cli import apply, bench, collect, db, eval, extract, jobs, library, measure, models, targets, train, tune
 from tcl_iree.errors import TclIreeError
 
-_COMMANDS = (targets, extract, measure, bench, tune, apply, library, jobs, db)
+_COMMANDS = (targets, extract, measure, bench, tune, apply, library, jobs, collect, train, eval, models, db)
 
 
 def build_parser() -> argparse.ArgumentParser:
     """The whole command line."""
     parser = argparse.ArgumentParser(
         prog="tcl-iree",
-        description="Find, build and measure schedules for the dispatches of a model compiled by IREE.",
+        description="Find, build, measure and learn to rank schedules for the dispatches of a model compiled by IREE.",
         epilog="`tcl-iree COMMAND --help` explains one command and shows examples.",
     )
     parser.add_argument("--version", action="version", version=f"tcl-iree {__version__}")

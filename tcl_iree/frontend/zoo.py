@@ -30,53 +30,80 @@ def build(name: str) -> Built:
     return NETWORKS[name]()
 
 
-def bert_base(sequence: int = 128) -> Built:
-    """BERT-base encoder."""
+def _encoder(family: str, sequence: int, **config: Any) -> Built:
+    """A transformer over tokens, with a mask as its second input."""
     import torch
-    from transformers import BertConfig, BertModel
+    import transformers
 
-    model = BertModel(BertConfig(), add_pooling_layer=False)
-    ids = torch.randint(0, 30000, (1, sequence), generator=_generator())
+    made = getattr(transformers, f"{family}Config")(**config)
+    options = {"add_pooling_layer": False} if family == "Bert" else {}
+    model = getattr(transformers, f"{family}Model")(made, **options)
+    ids = torch.randint(0, made.vocab_size, (1, sequence), generator=_generator())
     mask = torch.zeros(1, 1, sequence, sequence)
-    return _wrap(model, lambda net, ids, mask: net(input_ids=ids, attention_mask=mask).last_hidden_state), (
-        ids,
-        mask,
-    )
+    return _wrap(model, lambda net, ids, mask: net(input_ids=ids, attention_mask=mask).last_hidden_state), (ids, mask)
 
 
-def gpt2_small(sequence: int = 64) -> Built:
-    """GPT-2 small without its language-model head."""
+def _decoder(sequence: int, **config: Any) -> Built:
+    """A GPT-2 without its language-model head."""
     import torch
     from transformers import GPT2Config, GPT2Model
 
-    model = GPT2Model(GPT2Config(use_cache=False))
-    ids = torch.randint(0, 50000, (1, sequence), generator=_generator())
+    made = GPT2Config(use_cache=False, **config)
+    ids = torch.randint(0, made.vocab_size, (1, sequence), generator=_generator())
     mask = torch.full((sequence, sequence), -1e4).triu(1)[None, None]
-    return _wrap(model, lambda net, ids, mask: net(input_ids=ids, attention_mask=mask).last_hidden_state), (
-        ids,
-        mask,
-    )
+    network = _wrap(GPT2Model(made), lambda net, ids, mask: net(input_ids=ids, attention_mask=mask).last_hidden_state)
+    return network, (ids, mask)
 
 
-def resnet50(size: int = 224) -> Built:
-    """ResNet-50 up to its pooled features."""
-    from transformers import ResNetConfig, ResNetModel
+def _vision(family: str, size: int, output: str = "pooler_output", **config: Any) -> Built:
+    """A network over one image, up to its features."""
+    import torch
+    import transformers
 
-    return _wrap(ResNetModel(ResNetConfig()), lambda net, image: net(image).pooler_output), (_image(size),)
-
-
-def mobilenet_v2(size: int = 224) -> Built:
-    """MobileNetV2 up to its pooled features."""
-    from transformers import MobileNetV2Config, MobileNetV2Model
-
-    return _wrap(MobileNetV2Model(MobileNetV2Config()), lambda net, image: net(image).pooler_output), (_image(size),)
+    made = getattr(transformers, f"{family}Config")(**config)
+    model = getattr(transformers, f"{family}Model")(made)
+    image = torch.randn(1, 3, size, size, generator=_generator())
+    return _wrap(model, lambda net, image: getattr(net(image), output)), (image,)
 
 
+def _patches(size: int, **config: Any) -> Built:
+    """A vision transformer."""
+    return _vision("ViT", size, "last_hidden_state", image_size=size, **config)
+
+
+# Layers of a transformer are alike: where only its dispatches matter, two of them have them all.
 NETWORKS: dict[str, Callable[[], Built]] = {
-    "bert-base": bert_base,
-    "gpt2-small": gpt2_small,
-    "resnet-50": resnet50,
-    "mobilenet-v2": mobilenet_v2,
+    "bert-base": lambda: _encoder("Bert", 128),
+    "gpt2-small": lambda: _decoder(64),
+    "resnet-50": lambda: _vision("ResNet", 224),
+    "mobilenet-v2": lambda: _vision("MobileNetV2", 224),
+    "vit-base": lambda: _patches(224),
+    "bert-mini": lambda: _encoder(
+        "Bert", 64, hidden_size=256, num_hidden_layers=2, num_attention_heads=4, intermediate_size=1024
+    ),
+    "bert-small": lambda: _encoder(
+        "Bert", 112, hidden_size=512, num_hidden_layers=2, num_attention_heads=8, intermediate_size=2048
+    ),
+    "bert-large": lambda: _encoder(
+        "Bert", 48, hidden_size=1024, num_hidden_layers=2, num_attention_heads=16, intermediate_size=4096
+    ),
+    "gpt2-tiny": lambda: _decoder(100, n_embd=384, n_head=6, n_layer=2),
+    "deit-small": lambda: _patches(
+        160, hidden_size=384, num_hidden_layers=2, num_attention_heads=6, intermediate_size=1536
+    ),
+    "resnet-18": lambda: _vision(
+        "ResNet", 192, hidden_sizes=[64, 128, 256, 512], depths=[2, 2, 2, 2], layer_type="basic"
+    ),
+    "regnet-y": lambda: _vision(
+        "RegNet", 208, hidden_sizes=[48, 104, 208, 440], depths=[1, 3, 6, 6], groups_width=8, layer_type="y"
+    ),
+    "convnext-tiny": lambda: _vision("ConvNext", 192),
+    "mobilenet-v1": lambda: _vision("MobileNetV1", 192),
+    "efficientnet-b0": lambda: _vision(
+        "EfficientNet", 176, "last_hidden_state", width_coefficient=1.0, depth_coefficient=1.0, hidden_dim=1280
+    ),
+    "segformer-b0": lambda: _vision("Segformer", 160, "last_hidden_state"),
+    "poolformer": lambda: _vision("PoolFormer", 160, "last_hidden_state"),
 }
 
 
@@ -84,12 +111,6 @@ def _generator() -> Any:
     import torch
 
     return torch.Generator().manual_seed(0)
-
-
-def _image(size: int) -> Any:
-    import torch
-
-    return torch.randn(1, 3, size, size, generator=_generator())
 
 
 def _wrap(model: Any, forward: Callable[..., Any]) -> Any:

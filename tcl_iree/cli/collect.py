@@ -1,0 +1,81 @@
+"""`tcl-iree collect`: measure programs to learn from."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from tcl_iree.cli.common import MODEL_HELP, add_command, add_database, add_json, add_target, parse_target, print_json
+from tcl_iree.database import Database
+from tcl_iree.report.progress import progress
+from tcl_iree.report.tables import console, table
+from tcl_iree.workflows.collect import CollectOptions, collect
+
+_DEFAULTS = CollectOptions()
+
+
+def register(commands: Any) -> None:
+    """Add the sub-command."""
+    parser = add_command(
+        commands,
+        "collect",
+        "Measure random schedules of many workloads, to train cost models on. Cut it off at any time and run it again.",
+        "  tcl-iree collect --networks zoo:resnet-18 zoo:bert-mini --target cpu,threads=1 --budget 2000 -o data/\n"
+        "  tcl-iree collect --networks mine.py:encoder --per-workload 64 --db mine.db\n",
+    )
+    parser.add_argument("--networks", nargs="+", required=True, metavar="MODEL", help=MODEL_HELP)
+    add_target(parser)
+    parser.add_argument("--budget", type=int, metavar="N", help="stop after so many programs, earlier runs' included")
+    parser.add_argument(
+        "--per-workload", type=int, default=_DEFAULTS.per_workload, metavar="N", help="(default %(default)s)"
+    )
+    parser.add_argument(
+        "--evolved",
+        type=float,
+        default=_DEFAULTS.evolved,
+        metavar="SHARE",
+        help="share of programs bred from the fastest, marked as such (default %(default)s)",
+    )
+    parser.add_argument("--base", default=_DEFAULTS.base, metavar="FLAGS", help="as in tune (default %(default)s)")
+    parser.add_argument(
+        "--longest",
+        type=float,
+        default=_DEFAULTS.longest,
+        metavar="SECONDS",
+        help="leave out workloads whose default takes longer (default %(default)s)",
+    )
+    parser.add_argument("--seed", type=int, default=_DEFAULTS.seed)
+    parser.add_argument("-o", "--output", type=Path, metavar="DIR", help="write Parquet shards there as they fill")
+    add_database(parser)
+    add_json(parser)
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Collect and print."""
+    options = CollectOptions(
+        arguments.budget,
+        arguments.per_workload,
+        arguments.evolved,
+        arguments.base,
+        arguments.longest,
+        arguments.seed,
+    )
+    target = parse_target(arguments)
+    with Database(arguments.db) as database, progress(1, "forming dispatches") as step:
+        found = collect(arguments.networks, target, database, options, arguments.output, step)
+    if arguments.json:
+        print_json(asdict(found) | {"shards": [str(path) for path in found.shards]})
+    else:
+        rate = found.programs / max(1e-9, found.seconds)
+        console().print(
+            f"{found.programs} programs of {found.workloads} workloads measured in {found.seconds / 60:.1f} min "
+            f"({rate:.2f} a second), {found.failed} of them failed; {found.known} were known"
+        )
+        if found.left:
+            console().print(table("left out", ["what", "why"], [list(entry) for entry in found.left.items()]))
+        for path in found.shards:
+            console().print(f"written: {path}", soft_wrap=True)
+    return 130 if found.interrupted else 0

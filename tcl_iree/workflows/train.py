@@ -1,0 +1,79 @@
+"""Train a cost model on measured programs and judge it on those it has not seen."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from tcl_iree.errors import LearningError
+from tcl_iree.learning.calibration import calibrate
+from tcl_iree.learning.checkpoint import Checkpoint
+from tcl_iree.learning.cost_model import CostModel, Epoch, FitOptions
+from tcl_iree.learning.evaluation import Evaluation, evaluate, rank
+from tcl_iree.learning.groups import Group, candidates_in
+from tcl_iree.learning.models import make_model
+from tcl_iree.learning.split import TRAIN, VALIDATION, Split
+
+# Without a validation part of its own, so many of the training workloads stand in for it.
+_HELD_OUT = 0.2
+
+
+def train(
+    name: str,
+    groups: Sequence[Group],
+    split: Split | None,
+    seed: int = 0,
+    epochs: int = 60,
+    config: dict[str, Any] | None = None,
+    resume: Path | None = None,
+    say: Callable[[Epoch], None] = lambda epoch: None,
+) -> Checkpoint:
+    """Train one model.
+
+    Args:
+        split: which workloads to learn from; None learns from all but a fifth, held out to stop by.
+        resume: file that an unfinished run is kept in.
+
+    Raises:
+        LearningError: there is too little to learn from.
+    """
+    training, validation = _parts(groups, split)
+    model = make_model(name, **(config or {}))
+    history = model.fit(training, validation, FitOptions(epochs, seed=seed, resume=resume, say=say))
+    found = evaluate(rank(model, validation))
+    return Checkpoint(
+        model,
+        tuple(sorted({group.platform for group in training})),
+        tuple(sorted({group.workload.key for group in (*training, *validation)})),
+        {name: float(value) for name, value in asdict(found).items()} | {"programs": candidates_in(training)},
+        tuple(history),
+        calibrate(model, validation),
+    )
+
+
+def judge(models: dict[str, CostModel], groups: Sequence[Group], split: Split | None) -> dict[str, Evaluation]:
+    """The figures of models over the same groups."""
+    return {name: evaluate(rank(model, groups, split)) for name, model in models.items()}
+
+
+def _parts(groups: Sequence[Group], split: Split | None) -> tuple[list[Group], list[Group]]:
+    if split:
+        parts = split.divide(groups)
+        training, validation = parts[TRAIN], parts[VALIDATION]
+    else:
+        training, validation = list(groups), []
+    if not validation:
+        keys = sorted({group.workload.key for group in training})
+        held = set(keys[:: math.ceil(1 / _HELD_OUT)])
+        validation = [group for group in training if group.workload.key in held]
+        training = [group for group in training if group.workload.key not in held]
+    if not training or not validation:
+        distinct = len({group.workload.key for group in groups})
+        raise LearningError(
+            f"there are {distinct} workloads{', most of them for testing' if split else ''}; at least two are needed, "
+            "one to learn from and one to stop by: collect more with `tcl-iree collect`"
+        )
+    return training, validation
