@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import torch
 
 from tcl_iree.learning.mamba_block import MambaBlock
 from tcl_iree.learning.metrics import Ranked, pairwise_accuracy, random_top_k, regret, top_k
+from tcl_iree.learning.native_scan import native_scan
 from tcl_iree.learning.ranking import lambda_rank
 
 
@@ -33,6 +35,17 @@ def plain_mamba(block: MambaBlock, inputs: torch.Tensor) -> torch.Tensor:
     return (torch.stack(outputs, 1) * torch.nn.functional.silu(gate)) @ block.out_proj.weight.T
 
 
+@pytest.fixture(params=["native", "torch"])
+def scan(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Both ways to run the recurrence; a C++ compiler is part of what the tests need."""
+    if request.param == "torch":
+        monkeypatch.setattr("tcl_iree.learning.mamba_block.native_scan", lambda: None)
+    else:
+        assert native_scan(), "the compiled scan must be there"
+    return request.param
+
+
+@pytest.mark.usefixtures("scan")
 @pytest.mark.parametrize(("width", "states", "length"), [(16, 4, 7), (24, 8, 1), (32, 16, 33)])
 def test_the_block_is_its_definition_and_so_are_its_gradients(width: int, states: int, length: int) -> None:
     torch.manual_seed(0)
@@ -52,6 +65,30 @@ def test_the_block_is_its_definition_and_so_are_its_gradients(width: int, states
     assert all(torch.allclose(one, other, atol=1e-4) for one, other in zip(ours_all, plain_all, strict=True))
 
 
+@pytest.mark.usefixtures("scan")
+@pytest.mark.parametrize("width", [24, 32, 48])
+def test_many_sequences_go_on_from_one_state_as_each_would_alone(width: int) -> None:
+    torch.manual_seed(0)
+    block, norm = MambaBlock(width, 8), torch.nn.RMSNorm(width)
+    torch.nn.init.normal_(norm.weight)
+    front, rest = torch.randn(1, 6, width), torch.randn(5, 9, width)
+    with torch.no_grad():
+        _, carried = block.advance(norm(front), None)
+        quick = block.add_quickly(rest, norm, carried)
+        whole = block(norm(torch.cat([front.expand(5, -1, -1), rest], dim=1)))
+    assert torch.allclose(quick, rest + whole[:, 6:], atol=1e-5)
+
+
+def test_without_a_compiler_there_is_no_native_scan(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("TCL_IREE_CACHE", str(tmp_path))
+    for compiler in ("/nonexistent/c++", "/bin/false"):
+        monkeypatch.setenv("CXX", compiler)
+        native_scan.cache_clear()
+        assert native_scan() is None
+    native_scan.cache_clear()
+
+
+@pytest.mark.usefixtures("scan")
 def test_later_steps_do_not_change_earlier_ones() -> None:
     torch.manual_seed(0)
     block = MambaBlock(16)

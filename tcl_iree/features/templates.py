@@ -138,6 +138,22 @@ class _Question:
     answers: dict[int | bool, _Question | Template] = field(default_factory=dict)
 
 
+def _answered(
+    node: _Question | Template | None, chosen: list[int], values: Values
+) -> list[tuple[_Question | Template | None, list[int]]]:
+    """Ask questions as long as all the chosen schedules answer alike; then each group with where it is led."""
+    while isinstance(node, _Question):
+        given = values.listed(node.formula)
+        first = given[chosen[0]]
+        if any(given[position] != first for position in chosen):
+            groups: dict[int | bool, list[int]] = {}
+            for position in chosen:
+                groups.setdefault(given[position], []).append(position)
+            return [(node.answers.get(answer), group) for answer, group in groups.items()]
+        node = node.answers.get(first)
+    return [(node, chosen)]
+
+
 class _Tree:
     """The variants of one family met so far, by the questions its script asks on the way."""
 
@@ -149,28 +165,16 @@ class _Tree:
     def sort(self, schedules: Sequence[Schedule]) -> Iterator[tuple[Template, Chosen]]:
         """The variants among the schedules, and which are of each."""
         values = Values(_columns(schedules))
-        waiting: list[np.ndarray] = [np.arange(len(schedules))]
+        waiting: list[tuple[_Question | Template | None, list[int]]] = [(self._root, list(range(len(schedules))))]
         while waiting:
-            yield from self._descend(self._root, waiting.pop(), values, schedules, waiting)
-
-    def _descend(
-        self,
-        node: _Question | Template | None,
-        chosen: np.ndarray,
-        values: Values,
-        schedules: Sequence[Schedule],
-        waiting: list[np.ndarray],
-    ) -> Iterator[tuple[Template, Chosen]]:
-        if isinstance(node, Template):
-            yield node, Chosen(values, chosen)
-        elif node is None:  # a variant not met before: learn it from one schedule, then start again from the top
-            self._learn(schedules[chosen[0]])
-            waiting.append(chosen)
-        else:
-            given = values.of(node.formula)[chosen]
-            for answer in np.unique(given):
-                part = chosen[given == answer]
-                yield from self._descend(node.answers.get(answer.item()), part, values, schedules, waiting)
+            node, chosen = waiting.pop()
+            if isinstance(node, Template):
+                yield node, Chosen(values, np.array(chosen))
+            elif node is None:  # a variant not met before: learn it from one schedule, then start again from the top
+                self._learn(schedules[chosen[0]])
+                waiting.append((self._root, chosen))
+            else:
+                waiting += _answered(node, chosen, values)
 
     def _learn(self, schedule: Schedule) -> None:
         trace = Trace(self._formulas)
@@ -227,9 +231,14 @@ def _traced(schedule: Schedule, trace: Trace) -> Schedule:
 
 def _variant(schedule: Schedule) -> tuple[object, ...]:
     """What can hold for a whole group only: family, flags, words, and how many numbers a decision has."""
-    parts = [len(given) if isinstance(given, tuple) else given if isinstance(given, bool | str) else None
-             for _, given in schedule.decisions]  # fmt: skip
-    return (schedule.family, *((type(part), part) for part in parts))
+    return (schedule.family, *[_fixed(given) for _, given in schedule.decisions])
+
+
+def _fixed(given: Value) -> object:
+    kind = type(given)
+    if kind is int:
+        return None
+    return len(given) if isinstance(given, tuple) else (kind, given)
 
 
 def _columns(schedules: Sequence[Schedule]) -> dict[str, np.ndarray]:

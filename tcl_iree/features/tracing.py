@@ -54,6 +54,13 @@ class Values:
     def __init__(self, decisions: Mapping[str, np.ndarray]) -> None:
         self._decisions = decisions
         self._known: dict[Formula, np.ndarray] = {}
+        self._lists: dict[Formula, list[int | bool]] = {}
+
+    def listed(self, formula: Formula) -> list[int | bool]:
+        """The same as `of`, as plain numbers: quicker to look up one by one."""
+        if formula not in self._lists:
+            self._lists[formula] = self.of(formula).tolist()
+        return self._lists[formula]
 
     def of(self, formula: Formula) -> np.ndarray:
         """One number a schedule."""

@@ -81,10 +81,20 @@ class MambaNetwork(Network):
         """See `Network`."""
         return self.head(self.out_norm(embedding)).squeeze(-1)
 
+    def _embedded(self, batch: Batch, part: slice) -> Tensor:
+        rows = self.number(batch["numbers"][:, part])
+        return rows + self.kind(batch["kinds"][:, part]) + self.role(batch["roles"][:, part])
+
+    def _go_on(self, batch: Batch, part: slice, before: list[Carried]) -> Tensor:
+        """Rows of a part of sequences that all started with the same rows; no gradients."""
+        rows = self._embedded(batch, part)
+        for block, norm, carried in zip(self.blocks, self.norms, before, strict=True):
+            rows = block.add_quickly(rows, norm, carried)
+        return rows
+
     def _read(self, batch: Batch, part: slice, before: list[Carried] | None) -> tuple[Tensor, list[Carried]]:
         """Rows of a part of the sequences, given what the rows before it left behind."""
-        rows = self.number(batch["numbers"][:, part])
-        rows = rows + self.kind(batch["kinds"][:, part]) + self.role(batch["roles"][:, part])
+        rows = self._embedded(batch, part)
         left = []
         for number, (block, norm) in enumerate(zip(self.blocks, self.norms, strict=True)):
             made, carried = block.advance(norm(rows), before[number] if before else None)
@@ -116,7 +126,7 @@ class MambaNetwork(Network):
         for chunk in order.split(_CHUNK):
             part = {name: value[chunk] for name, value in batch.items()}
             longest = int(part["lengths"].max())
-            rows, _ = self._read(part, slice(shared, longest), carried) if longest > shared else (front[:, :0], [])
+            rows = self._go_on(part, slice(shared, longest), carried) if longest > shared else front[:, :0]
             whole = torch.cat([front.expand(len(chunk), -1, -1), rows.expand(len(chunk), -1, -1)], dim=1)
             made.append(self._pool(whole, part["lengths"]))
         pooled = torch.cat(made)

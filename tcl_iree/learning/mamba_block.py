@@ -17,10 +17,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from tcl_iree.learning.native_scan import BlockWeights, native_scan
+
 Scan = Callable[..., tuple[Tensor, Tensor]]
 
 _DELTA_RANGE = (0.001, 0.1)
 _LEAST_DELTA = 1e-4
+# The compiled code works on so many columns at once.
+_VECTOR = 16
 
 
 class Carried(NamedTuple):
@@ -53,6 +57,40 @@ def scan_with(
     across, steps, in_, out = turned
     made, state = scan(across, steps, rates, in_, out, return_last_state=True)
     return made.transpose(1, 2), state
+
+
+def scan_in_torch(
+    x: Tensor, delta: Tensor, rates: Tensor, entering: Tensor, leaving: Tensor, state: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    """The recurrence in plain torch."""
+    # Time comes first, so that each step of the recurrence is one contiguous block.
+    steps, scaled = delta.transpose(0, 1), (delta * x).transpose(0, 1)
+    decay = torch.exp(steps.unsqueeze(-1) * rates)
+    added = scaled.unsqueeze(-1) * entering.transpose(0, 1).unsqueeze(-2)
+    if state is not None:
+        added = torch.cat([added[:1] + decay[:1] * state, added[1:]])
+    states = _Recurrence.apply(decay, added)
+    return torch.einsum("tbcs,bts->btc", states, leaving), states[-1]
+
+
+class _NativeRecurrence(torch.autograd.Function):
+    """The same by compiled code: output and states of every step."""
+
+    @staticmethod
+    def forward(context: Any, *inputs: Tensor) -> tuple[Tensor, Tensor]:
+        native = native_scan()
+        assert native
+        given = [tensor.contiguous() for tensor in inputs]
+        outputs, states = native.forward(*given)
+        context.save_for_backward(*given, states)
+        context.mark_non_differentiable(states)
+        return outputs, states
+
+    @staticmethod
+    def backward(context: Any, *gradients: Tensor) -> tuple[Tensor, ...]:
+        native = native_scan()
+        assert native
+        return native.backward(gradients[0].contiguous(), *context.saved_tensors)
 
 
 class _Recurrence(torch.autograd.Function):
@@ -127,6 +165,33 @@ class MambaBlock(nn.Module):
         y = torch.addcmul(y, self.D, x)
         return self.out_proj(y * functional.silu(gate)), Carried(window[:, window.shape[1] - self._kernel + 1 :], state)
 
+    @torch.no_grad()
+    def add_quickly(self, rows: Tensor, norm: nn.RMSNorm, before: Carried) -> Tensor:
+        """`rows + block(norm(rows))` for many sequences that start from one and the same state; no gradients."""
+        native = native_scan() if not rows.is_cuda else None
+        if not native or rows.shape[-1] % _VECTOR:
+            return rows + self.advance(norm(rows), before)[0]
+        made = rows.contiguous().clone()
+        native.read_block(made, self._weights(norm), before.inputs[0], before.state[0].T)
+        return made
+
+    def _weights(self, norm: nn.RMSNorm) -> BlockWeights:
+        mixed = self.x_proj.weight.T
+        epsilon = torch.finfo(torch.float32).eps if norm.eps is None else norm.eps
+        return BlockWeights(
+            norm.weight,
+            epsilon,
+            self.in_proj.weight.T.contiguous(),
+            self.conv1d.weight[:, 0].T.contiguous(),
+            self.conv1d.bias,
+            functional.pad(mixed, (0, -mixed.shape[1] % _VECTOR)).contiguous(),
+            self.dt_proj.weight.T.contiguous(),
+            self.dt_proj.bias,
+            -torch.exp(self.A_log).T.contiguous(),
+            self.D,
+            self.out_proj.weight.T.contiguous(),
+        )
+
     def _convolve(self, window: Tensor, length: int) -> Tensor:
         """The causal convolution of each channel: a few long sums beat a general convolution on a CPU."""
         taps = self.conv1d.weight[:, 0]
@@ -138,14 +203,10 @@ class MambaBlock(nn.Module):
     def _scan(
         self, x: Tensor, delta: Tensor, entering: Tensor, leaving: Tensor, state: Tensor | None
     ) -> tuple[Tensor, Tensor]:
-        fused = fused_scan() if x.is_cuda and state is None else None
-        if fused:
-            return scan_with(fused, x, delta, -torch.exp(self.A_log), entering, leaving)
-        # Time comes first, so that each step of the recurrence is one contiguous block.
-        steps, scaled = delta.transpose(0, 1), (delta * x).transpose(0, 1)
-        decay = torch.exp(steps.unsqueeze(-1) * -torch.exp(self.A_log))
-        added = scaled.unsqueeze(-1) * entering.transpose(0, 1).unsqueeze(-2)
-        if state is not None:
-            added = torch.cat([added[:1] + decay[:1] * state, added[1:]])
-        states = _Recurrence.apply(decay, added)
-        return torch.einsum("tbcs,bts->btc", states, leaving), states[-1]
+        rates = -torch.exp(self.A_log)
+        if state is None and x.is_cuda and (fused := fused_scan()):
+            return scan_with(fused, x, delta, rates, entering, leaving)
+        if state is None and not x.is_cuda and native_scan():
+            outputs, states = _NativeRecurrence.apply(x, delta, rates.T, entering, leaving)
+            return outputs, states[:, -1].transpose(1, 2)
+        return scan_in_torch(x, delta, rates, entering, leaving, state)

@@ -1,0 +1,89 @@
+"""Make the one split of workloads that every benchmark of learning uses: tcl_iree/learning/split.json.
+
+Test: five networks and the operators of `benchmarks.ops`. Whatever has a root op and loop sizes that occur there is
+test data too, wherever else it occurs. Dispatches are formed under several of IREE's flag sets, since these change them.
+
+    python -m benchmarks.make_split
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from pathlib import Path
+
+from benchmarks.op_list import OPS, build
+from tcl_iree.errors import ModelError
+from tcl_iree.frontend import Model, extract, load_model
+from tcl_iree.learning.split import BUNDLED, TEST, TRAIN, VALIDATION, make_split
+from tcl_iree.report.progress import progress
+from tcl_iree.target import Target
+from tcl_iree.workflows.base_flags import choose_base
+from tcl_iree.workload.model import Workload
+
+NETWORKS = {
+    TEST: ("resnet-50", "mobilenet-v2", "bert-base", "gpt2-small", "vit-base"),
+    VALIDATION: ("segformer-b0", "bert-small"),
+    TRAIN: (
+        "bert-mini", "bert-large", "gpt2-tiny", "deit-small", "resnet-18", "regnet-y", "convnext-tiny", "mobilenet-v1",
+        "efficientnet-b0", "poolformer",
+    ),
+}  # fmt: skip
+OPERATORS = "operators"
+_BASES = ("plain", "im2col", "O2+im2col")
+
+Held = list[tuple[Workload, int]]
+
+
+def main() -> None:
+    """Extract everything and write the file."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--output", type=Path, default=BUNDLED)
+    arguments = parser.parse_args()
+    target = Target.parse("cpu,threads=1")
+    parts: dict[str, dict[str, Held]] = {}
+    with progress(sum(map(len, NETWORKS.values())) + len(OPS), "extracting") as step:
+        for part, names in NETWORKS.items():
+            for name in names:
+                step(f"extracting {name}")
+                # Only what must not be learned from has to be known under every flag set.
+                bases = _BASES if part == TEST else _BASES[:1]
+                parts.setdefault(part, {})[name] = _workloads(load_model(f"zoo:{name}"), target, bases)
+                step(f"extracted {name}", 1)
+        held: Held = []
+        for name in OPS:
+            step(f"extracting {name}")
+            held += _operator(name, target)
+            step(f"extracted {name}", 1)
+        parts[TEST][OPERATORS] = held
+    split = make_split(parts)
+    arguments.output.write_text(split.to_json())
+    for part, networks in split.members.items():
+        print(f"{part}: {len({key for keys in networks.values() for key in keys})} workloads of {len(networks)} networks")
+
+
+def _workloads(model: Model, target: Target, bases: tuple[str, ...]) -> Held:
+    held: Held = []
+    for base in bases:
+        flags = choose_base(base, target, None).flag_set.flags
+        held += [(entry.workload, entry.occurrences) for entry in extract(model, target, flags).dispatches]
+    return held
+
+
+def _operator(name: str, target: Target) -> Held:
+    op = build(name)
+    with tempfile.TemporaryDirectory() as scratch:
+        if op.mlir:
+            path = Path(scratch) / "op.mlir"
+            path.write_text(op.mlir)
+            model = Model("op", path, None)
+        else:
+            model = load_model(op.module, op.inputs)
+        try:
+            return _workloads(model, target, _BASES)
+        except ModelError as error:
+            raise SystemExit(f"{name}: {error}") from None
+
+
+if __name__ == "__main__":
+    main()
