@@ -59,7 +59,9 @@ def main() -> None:
     split = make_split(parts)
     arguments.output.write_text(split.to_json())
     for part, networks in split.members.items():
-        print(f"{part}: {len({key for keys in networks.values() for key in keys})} workloads of {len(networks)} networks")
+        print(
+            f"{part}: {len({key for keys in networks.values() for key in keys})} workloads of {len(networks)} networks"
+        )
 
 
 def _workloads(model: Model, target: Target, bases: tuple[str, ...]) -> Held:

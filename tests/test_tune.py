@@ -29,6 +29,7 @@ from tcl_iree.measure.runner import Runner
 from tcl_iree.report.bench import BenchReport, BenchRow
 from tcl_iree.report.tune import ModelRow, tune_tables
 from tcl_iree.search import make_strategy
+from tcl_iree.search.random_search import RandomSearch
 from tcl_iree.target import Target
 from tcl_iree.transform_dialect.library import Tuned
 from tcl_iree.transform_dialect.names import ENTRY
@@ -248,7 +249,7 @@ def dispatch(model: Path, target: Target) -> Dispatch:
 
 
 def opened(dispatch: Dispatch, builder: Builder, runner: Runner, database: Database) -> WorkloadSearch:
-    return WorkloadSearch(dispatch, builder, runner, database, database.schedules(), "random", 0)
+    return WorkloadSearch(dispatch, builder, runner, database, database.schedules(), RandomSearch, 0)
 
 
 def test_what_was_only_built_is_measured_by_a_search(

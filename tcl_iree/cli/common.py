@@ -79,18 +79,19 @@ def add_data(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--platform", metavar="KEY", help="only programs of this target's key, or its beginning")
 
 
-def read_config(texts: Sequence[str]) -> dict[str, int]:
+def read_config(texts: Sequence[str]) -> dict[str, float]:
     """Settings written NAME=NUMBER.
 
     Raises:
         OptionError: one is written otherwise.
     """
-    made = {}
+    made: dict[str, float] = {}
     for text in texts:
         name, _, value = text.partition("=")
-        if not name.isidentifier() or not value.isdigit():
-            raise OptionError(f"a setting is written NAME=NUMBER, not {text!r}")
-        made[name] = int(value)
+        try:
+            made[name] = int(value) if value.isdigit() else float(value)
+        except ValueError:
+            raise OptionError(f"a setting is written NAME=NUMBER, not {text!r}") from None
     return made
 
 

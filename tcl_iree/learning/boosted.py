@@ -18,7 +18,7 @@ from tcl_iree.workload.model import Workload
 
 _SETTINGS = {
     "objective": "rank:pairwise", "max_depth": 3, "gamma": 0.0001, "min_child_weight": 1, "subsample": 1.0,
-    "eta": 0.3, "lambda": 1.0, "alpha": 0.0, "tree_method": "hist", "lambdarank_pair_method": "mean",
+    "lambda": 1.0, "alpha": 0.0, "tree_method": "hist", "lambdarank_pair_method": "mean",
     "lambdarank_num_pair_per_sample": 8,
 }  # fmt: skip
 _ROUNDS_AN_EPOCH = 10
@@ -27,19 +27,24 @@ _HALVED_BY = 64.0
 
 
 class BoostedModel(CostModel):
-    """Trees over the root statement's features and the sum of the others'."""
+    """Trees over the root statement's features and the sum of the others'.
+
+    Args:
+        eta: how much each tree counts; AutoTVM's by default.
+    """
 
     name = "xgboost"
 
-    def __init__(self) -> None:
+    def __init__(self, eta: float = 0.3) -> None:
+        self._eta = eta
         self._history: Any = None
         self._recent: Any = None
         self._discount = 1.0
 
     @property
     def config(self) -> dict[str, Any]:
-        """There is nothing to choose."""
-        return {}
+        """How much each tree counts."""
+        return {"eta": self._eta}
 
     def fit(self, training: Sequence[Group], validation: Sequence[Group], options: FitOptions) -> list[Epoch]:
         """Ten trees an epoch; the trees up to the best epoch are kept."""
@@ -49,7 +54,7 @@ class BoostedModel(CostModel):
         booster, epochs = None, []
         best, stale, best_rounds = -1.0, 0, 0
         for number in range(options.epochs):
-            settings = _SETTINGS | {"seed": options.seed, "nthread": 1}
+            settings = _SETTINGS | {"seed": options.seed, "nthread": 1, "eta": self._eta}
             booster = xgboost.train(settings, data, _ROUNDS_AN_EPOCH, xgb_model=booster)
             pools = [
                 Ranked(
@@ -82,7 +87,7 @@ class BoostedModel(CostModel):
         ]
         data = self._matrix(groups)
         data.set_base_margin(np.concatenate(margins))
-        self._recent = xgboost.train(_SETTINGS | {"nthread": 1}, data, 5 * _ROUNDS_AN_EPOCH)
+        self._recent = xgboost.train(_SETTINGS | {"nthread": 1, "eta": self._eta}, data, 5 * _ROUNDS_AN_EPOCH)
 
     def predict(self, workload: Workload, target: Target, candidates: Sequence[Candidate]) -> np.ndarray:
         """See `CostModel`."""

@@ -10,15 +10,24 @@ from tcl_iree.learning.boosted import BoostedModel
 from tcl_iree.learning.cost_model import CostModel
 from tcl_iree.learning.floors import RandomModel, RooflineModel
 from tcl_iree.learning.mamba import MambaNetwork
-from tcl_iree.learning.neural import NeuralModel
+from tcl_iree.learning.network import Network
+from tcl_iree.learning.neural import NeuralModel, TrainingRecipe
 from tcl_iree.learning.tenset_mlp import TensetNetwork
 from tcl_iree.learning.tlp import MtlTlpNetwork, TlpNetwork
 
+
+def _neural(network: type[Network]) -> Callable[..., CostModel]:
+    def make(rate: float = TrainingRecipe.rate, **config: Any) -> CostModel:
+        return NeuralModel(network(**config), TrainingRecipe(rate=rate))
+
+    return make
+
+
 MODELS: dict[str, tuple[Callable[..., CostModel], str]] = {
-    "mamba": (lambda **config: NeuralModel(MambaNetwork(**config)), "scripts as sequences, a selective state space"),
-    "tlp": (lambda **config: NeuralModel(TlpNetwork(**config)), "primitives as a language, self-attention"),
-    "mtl-tlp": (lambda **config: NeuralModel(MtlTlpNetwork(**config)), "TLP with one head a platform"),
-    "tenset-mlp": (lambda **config: NeuralModel(TensetNetwork(**config)), "statement features, a small network"),
+    "mamba": (_neural(MambaNetwork), "scripts as sequences, a selective state space"),
+    "tlp": (_neural(TlpNetwork), "primitives as a language, self-attention"),
+    "mtl-tlp": (_neural(MtlTlpNetwork), "TLP with one head a platform"),
+    "tenset-mlp": (_neural(TensetNetwork), "statement features, a small network"),
     "xgboost": (BoostedModel, "statement features, boosted trees that rank pairs (AutoTVM)"),
     "roofline": (RooflineModel, "an estimate from arithmetic and traffic; learns nothing"),
     "random": (RandomModel, "guesses; learns nothing"),

@@ -1,4 +1,4 @@
-"""`selective_scan.cpp`, compiled when first needed by whatever C++ compiler there is; without one, torch does it all."""
+"""`selective_scan.cpp`, compiled when first needed by whatever C++ compiler there is; without one, torch does it."""
 
 from __future__ import annotations
 

@@ -61,8 +61,8 @@ class NeuralModel(CostModel):
 
     @property
     def config(self) -> dict[str, Any]:
-        """The network's."""
-        return self.network.config
+        """The network's, and how fast it learns."""
+        return self.network.config | {"rate": self.recipe.rate}
 
     def fit(self, training: Sequence[Group], validation: Sequence[Group], options: FitOptions) -> list[Epoch]:
         """See `CostModel`."""

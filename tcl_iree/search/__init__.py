@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from tcl_iree.errors import ScheduleError
 from tcl_iree.search.evolutionary import Evolutionary
 from tcl_iree.search.random_search import RandomSearch
@@ -10,7 +12,10 @@ from tcl_iree.transform_dialect.space import Space
 
 STRATEGIES: dict[str, type[Strategy]] = {"random": RandomSearch, "evolutionary": Evolutionary}
 
-__all__ = ["STRATEGIES", "Outcome", "Strategy", "make_strategy"]
+# A strategy's class, or whatever else makes one for a space with a seed.
+StrategyMaker = Callable[[Space, int], Strategy]
+
+__all__ = ["STRATEGIES", "Evolutionary", "Outcome", "Strategy", "StrategyMaker", "make_strategy"]
 
 
 def make_strategy(name: str, space: Space, seed: int) -> Strategy:

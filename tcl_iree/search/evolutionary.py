@@ -14,17 +14,21 @@ _CROSSED = 0.4
 
 
 class Evolutionary(Strategy):
-    """A random population first, then mutants and children of the best measured."""
+    """A random population first, then mutants and children of the best measured.
 
-    def __init__(self, space: Space, seed: int) -> None:
+    Args:
+        population: so many random schedules come first.
+    """
+
+    def __init__(self, space: Space, seed: int, population: int = _POPULATION) -> None:
         super().__init__(space, seed)
-        self._told = 0
+        self._population = population
         self._alive: dict[str, tuple[float, Schedule]] = {}
 
     def propose(self) -> Schedule | None:
         """A stranger, a mutant or a child of two parents."""
         parents = self._parents()
-        if self._told < _POPULATION or not parents or self.rng.random() < _STRANGERS:
+        if len(self._proposed) < self._population or not parents or self.rng.random() < _STRANGERS:
             sample = self.sample()
             if sample or not parents:
                 return sample
@@ -35,7 +39,6 @@ class Evolutionary(Strategy):
 
     def tell(self, schedule: Schedule, outcome: Outcome) -> None:
         """Keep one schedule for every distinct code that ran, at the best ratio seen."""
-        self._told += 1
         if outcome.ratio is None:
             return
         code = outcome.artifact or str(schedule)

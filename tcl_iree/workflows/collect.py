@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from tcl_iree.database import Database, Trial, export_parquet
@@ -14,6 +15,7 @@ from tcl_iree.measure.builder import Builder
 from tcl_iree.measure.runner import Runner
 from tcl_iree.measure.timing import TimingPolicy
 from tcl_iree.report.progress import Step, silent
+from tcl_iree.search import Evolutionary, StrategyMaker
 from tcl_iree.target import Target
 from tcl_iree.transform_dialect.space import Space
 from tcl_iree.workflows.base_flags import choose_base, with_stack
@@ -118,15 +120,13 @@ class _Collecting:
         try:
             dispatches = self._extract(networks, flags)
             with Builder(self._target, flags) as builder, Runner(self._target, _LABELLING) as runner:
-                random = self._open(dispatches, builder, runner, "random")
-                count = len(random)
                 wanted = round(self._options.per_workload * (1.0 - self._options.evolved))
+                searches = self._open(dispatches, builder, runner, partial(Evolutionary, population=wanted))
+                count = len(searches)
                 total = self._options.per_workload * count
                 self._say("measuring", total=min(total, self._options.budget or total))
-                self._measure(random, wanted)
-                if self._options.evolved and not self._full:
-                    chosen = [search.dispatch for search in random]
-                    self._measure(self._open(chosen, builder, runner, "evolutionary"), self._options.per_workload)
+                self._measure(searches, wanted)
+                self._measure(searches, self._options.per_workload)
         except KeyboardInterrupt:
             interrupted = True
         self._write_shard()
@@ -154,7 +154,7 @@ class _Collecting:
         return list(found.values())
 
     def _open(
-        self, dispatches: Sequence[Dispatch], builder: Builder, runner: Runner, strategy: str
+        self, dispatches: Sequence[Dispatch], builder: Builder, runner: Runner, strategy: StrategyMaker
     ) -> list[WorkloadSearch]:
         self._say("measuring IREE's default", total=len(dispatches))
         records, searches = self._database.schedules(), []
@@ -180,6 +180,8 @@ class _Collecting:
     def _measure(self, searches: Sequence[WorkloadSearch], wanted: int) -> None:
         while active := [search for search in searches if search.asked < wanted and not search.exhausted]:
             for search in active:
+                if self._full:
+                    return
                 since = time.time()
                 for trial in search.step(min(_BATCH, wanted - search.asked)):
                     if trial.created >= since:
@@ -190,7 +192,7 @@ class _Collecting:
                         self._known += 1
                     self._say(self._line(search), 1)
                     if self._full:
-                        return
+                        break
                 if len(self._new) >= _SHARD_TRIALS:
                     self._write_shard()
 

@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from tcl_iree.processes import scratch_directory
 from tcl_iree.report.bench import BenchReport
 from tcl_iree.report.progress import Step, silent
 from tcl_iree.report.tune import NOT_SHIPPED, ModelRow, TuneReport, WorkloadRow
+from tcl_iree.search import make_strategy
 from tcl_iree.target import Target
 from tcl_iree.transform_dialect.library import Library, Tuned
 from tcl_iree.workflows.base_flags import Base, choose_base, with_stack
@@ -130,11 +132,12 @@ class _Tuning:
         self._say("measuring IREE's default", total=len(extraction.dispatches))
         searches = []
         records, options = self._database.schedules(), self._options
+        strategy = partial(make_strategy, options.strategy)
         for dispatch in extraction.dispatches:
             self._say(f"measuring IREE's default for {dispatch.workload.label}")
             try:
                 searches.append(
-                    WorkloadSearch(dispatch, builder, runner, self._database, records, options.strategy, options.seed)
+                    WorkloadSearch(dispatch, builder, runner, self._database, records, strategy, options.seed)
                 )
             except MeasureError as error:
                 self._left[dispatch.workload.key] = str(error)

@@ -11,7 +11,7 @@ from tcl_iree.frontend import Dispatch
 from tcl_iree.measure.builder import IREE_VERSION, Builder, Candidate
 from tcl_iree.measure.results import Artifact, Timing
 from tcl_iree.measure.runner import Runner
-from tcl_iree.search import Outcome, make_strategy
+from tcl_iree.search import Outcome, StrategyMaker
 from tcl_iree.transform_dialect.families import FAMILIES
 from tcl_iree.transform_dialect.names import ENTRY
 from tcl_iree.transform_dialect.schedule import Schedule
@@ -63,13 +63,13 @@ class WorkloadSearch:
         runner: Runner,
         database: Database,
         records: Mapping[str, ScheduleRecord],
-        strategy: str,
+        strategy: StrategyMaker,
         seed: int,
     ) -> None:
         self.dispatch, self._builder, self._database = dispatch, builder, database
         self._session = TrialSession(dispatch.workload, builder, runner, database)
         self._space = Space(dispatch.workload, builder.target)
-        self._strategy = make_strategy(strategy, self._space, seed)
+        self._strategy = strategy(self._space, seed)
         families = {family.name for family in FAMILIES}
         self._records = {sha: record for sha, record in records.items() if record.family in families}
         self._known = {trial.schedule: trial for trial in self._trials()}
