@@ -1,1 +1,1 @@
-"""Cost models, samplers, distillation."""
+"""Cost models: what they learn from, how they are trained, kept and judged."""
