@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import copy
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from tcl_iree.features.steps import Candidate
 from tcl_iree.learning.cost_model import CostModel, Epoch, FitOptions, State
@@ -21,6 +22,8 @@ from tcl_iree.learning.ranking import lambda_rank
 from tcl_iree.learning.unfinished import Unfinished
 from tcl_iree.target import Target
 from tcl_iree.workload.model import Workload
+
+Loss = Callable[[Tensor, Tensor, Tensor], Tensor]
 
 _ENCODERS_KEPT = 64
 _PREDICTED_AT_ONCE = 4096
@@ -48,10 +51,14 @@ class TrainingRecipe:
 
 
 class NeuralModel(CostModel):
-    """A network trained by LambdaRank over groups that are one workload on one target."""
+    """A network trained to rank groups that are one workload on one target.
 
-    def __init__(self, network: Network, recipe: TrainingRecipe | None = None) -> None:
-        self.network, self.recipe = network.eval(), recipe or TrainingRecipe()
+    Args:
+        loss: of scores, labels and which of them count, each group x candidate.
+    """
+
+    def __init__(self, network: Network, recipe: TrainingRecipe | None = None, loss: Loss = lambda_rank) -> None:
+        self.network, self.recipe, self._loss = network.eval(), recipe or TrainingRecipe(), loss
         self._encoders: OrderedDict[tuple[str, Target], Encoder] = OrderedDict()
 
     @property
@@ -181,7 +188,7 @@ class NeuralModel(CostModel):
         listed = torch.stack([torch.nn.functional.pad(part, (0, longest - len(part))) for part in parts])
         labels = torch.from_numpy(np.stack([np.pad(given, (0, longest - len(given))) for _, given in batch]))
         valid = torch.arange(longest)[None] < torch.tensor([len(given) for _, given in batch])[:, None]
-        loss = lambda_rank(listed, labels, valid)
+        loss = self._loss(listed, labels, valid)
         optimizer.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(self.network.parameters(), self.recipe.clip)
