@@ -21,8 +21,10 @@ from tcl_iree.features.vocabulary import KINDS
 from tcl_iree.learning.calibration import calibrate, estimate
 from tcl_iree.learning.checkpoint import Checkpoint, load_checkpoint
 from tcl_iree.learning.cost_model import CostModel, Epoch, FitOptions
+from tcl_iree.learning.encoding import tensors
 from tcl_iree.learning.evaluation import ahead, evaluate, rank
 from tcl_iree.learning.groups import Group, load_groups
+from tcl_iree.learning.mamba import MambaNetwork
 from tcl_iree.learning.metrics import Ranked, pairwise_accuracy
 from tcl_iree.learning.models import MODELS, make_model
 from tcl_iree.learning.split import TEST, TRAIN, VALIDATION, load_split, make_split, signature
@@ -171,16 +173,21 @@ def test_mamba_is_small(fitted: dict[str, CostModel], groups: list[Group], tmp_p
     assert fitted["mamba"].parameters <= 100_000
 
 
-def test_reading_what_is_shared_once_changes_no_score(fitted: dict[str, CostModel], groups: list[Group]) -> None:
-    network = fitted["mamba"].network  # type: ignore[attr-defined]
-    arrays = network.encoder(groups[3].workload, groups[3].target)(groups[3].candidates)
-    from tcl_iree.learning.encoding import tensors
-
-    batch = tensors(arrays)
+@pytest.mark.parametrize("config", [{}, {"width": 24, "depth": 1}, {"width": 32, "depth": 3, "states": 5}])
+@pytest.mark.parametrize("compiled", [True, False])
+def test_scoring_quickly_changes_no_score(
+    config: dict[str, int], compiled: bool, groups: list[Group], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch.manual_seed(3)
+    network = MambaNetwork(**config).eval()
+    batch = tensors(network.encoder(groups[3].workload, groups[3].target)(groups[3].candidates))
     with torch.enable_grad():
         plain = network(batch).detach()
+    if not compiled:
+        monkeypatch.setattr("tcl_iree.learning.mamba.native_scan", lambda: None)
     with torch.no_grad():
         quick = network(batch)
+    assert plain.std() > 1e-3
     assert torch.allclose(plain, quick, atol=1e-5)
 
 

@@ -65,20 +65,6 @@ def test_the_block_is_its_definition_and_so_are_its_gradients(width: int, states
     assert all(torch.allclose(one, other, atol=1e-4) for one, other in zip(ours_all, plain_all, strict=True))
 
 
-@pytest.mark.usefixtures("scan")
-@pytest.mark.parametrize("width", [24, 32, 48])
-def test_many_sequences_go_on_from_one_state_as_each_would_alone(width: int) -> None:
-    torch.manual_seed(0)
-    block, norm = MambaBlock(width, 8), torch.nn.RMSNorm(width)
-    torch.nn.init.normal_(norm.weight)
-    front, rest = torch.randn(1, 6, width), torch.randn(5, 9, width)
-    with torch.no_grad():
-        _, carried = block.advance(norm(front), None)
-        quick = block.add_quickly(rest, norm, carried)
-        whole = block(norm(torch.cat([front.expand(5, -1, -1), rest], dim=1)))
-    assert torch.allclose(quick, rest + whole[:, 6:], atol=1e-5)
-
-
 def test_without_a_compiler_there_is_no_native_scan(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("TCL_IREE_CACHE", str(tmp_path))
     for compiler in ("/nonexistent/c++", "/bin/false"):

@@ -13,13 +13,11 @@ from tcl_iree.features.steps import Candidate
 from tcl_iree.features.tokens import Tokenizer
 from tcl_iree.features.vocabulary import COLUMNS, KINDS, ROLES
 from tcl_iree.learning.encoding import Arrays, Batch, Encoder
-from tcl_iree.learning.mamba_block import Carried, MambaBlock
+from tcl_iree.learning.mamba_block import VECTOR, Carried, MambaBlock
+from tcl_iree.learning.native_scan import SequenceWeights, native_scan
 from tcl_iree.learning.network import Network
 from tcl_iree.target import Target
 from tcl_iree.workload.model import Workload
-
-# Candidates scored at once: few enough that what they need stays in a core's cache.
-_CHUNK = 64
 
 
 class MambaNetwork(Network):
@@ -85,13 +83,6 @@ class MambaNetwork(Network):
         rows = self.number(batch["numbers"][:, part])
         return rows + self.kind(batch["kinds"][:, part]) + self.role(batch["roles"][:, part])
 
-    def _go_on(self, batch: Batch, part: slice, before: list[Carried]) -> Tensor:
-        """Rows of a part of sequences that all started with the same rows; no gradients."""
-        rows = self._embedded(batch, part)
-        for block, norm, carried in zip(self.blocks, self.norms, before, strict=True):
-            rows = block.add_quickly(rows, norm, carried)
-        return rows
-
     def _read(self, batch: Batch, part: slice, before: list[Carried] | None) -> tuple[Tensor, list[Carried]]:
         """Rows of a part of the sequences, given what the rows before it left behind."""
         rows = self._embedded(batch, part)
@@ -111,23 +102,32 @@ class MambaNetwork(Network):
         return torch.cat([last, mean], dim=-1)
 
     def _quickly(self, batch: Batch) -> Tensor:
-        """The same without gradients: what candidates share at the front is read once, the rest in small chunks."""
+        """The same without gradients: what all candidates share at the front is read once."""
         shared = int(batch["shared"].min())
-        alike = shared > 0 and bool((batch["shared"] == shared).all())
-        alike = alike and all(
-            bool((batch[name][:, :shared] == batch[name][:1, :shared]).all()) for name in ("kinds", "numbers")
-        )
-        if not alike:
+        same = all(bool((batch[name][:, :shared] == batch[name][:1, :shared]).all()) for name in ("kinds", "numbers"))
+        if shared == 0 or not same:
             rows, _ = self._read(batch, slice(None), None)
             return self._pool(rows, batch["lengths"])
         front, carried = self._read({name: value[:1] for name, value in batch.items()}, slice(0, shared), None)
-        made = []
-        order = torch.argsort(batch["lengths"])  # candidates of one length together, so that little is padding
-        for chunk in order.split(_CHUNK):
-            part = {name: value[chunk] for name, value in batch.items()}
-            longest = int(part["lengths"].max())
-            rows = self._go_on(part, slice(shared, longest), carried) if longest > shared else front[:, :0]
-            whole = torch.cat([front.expand(len(chunk), -1, -1), rows.expand(len(chunk), -1, -1)], dim=1)
-            made.append(self._pool(whole, part["lengths"]))
-        pooled = torch.cat(made)
-        return torch.empty_like(pooled).index_copy_(0, order, pooled)
+        native = native_scan() if not front.is_cuda else None
+        if native and front.shape[-1] % VECTOR == 0:
+            kinds, roles, numbers, lengths = (batch[name] for name in ("kinds", "roles", "numbers", "lengths"))
+            return native.read_sequences(kinds, roles, numbers, lengths, shared, self._weights(front[0], carried))
+        rows, _ = self._read(batch, slice(shared, None), carried)
+        return self._pool(torch.cat([front.expand(len(rows), -1, -1), rows], dim=1), batch["lengths"])
+
+    def _weights(self, front: Tensor, carried: list[Carried]) -> SequenceWeights:
+        epsilon = self.norms[0].eps
+        return SequenceWeights(
+            self.kind.weight.detach(),
+            self.role.weight.detach(),
+            self.number.weight.detach().T.contiguous(),
+            self.number.bias.detach(),
+            torch.finfo(torch.float32).eps if epsilon is None else epsilon,
+            front[-1].contiguous(),
+            front.sum(0),
+            tuple(
+                block.weights(norm, before)
+                for block, norm, before in zip(self.blocks, self.norms, carried, strict=True)
+            ),
+        )

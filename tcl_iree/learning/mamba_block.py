@@ -24,7 +24,7 @@ Scan = Callable[..., tuple[Tensor, Tensor]]
 _DELTA_RANGE = (0.001, 0.1)
 _LEAST_DELTA = 1e-4
 # The compiled code works on so many columns at once.
-_VECTOR = 16
+VECTOR = 16
 
 
 class Carried(NamedTuple):
@@ -165,32 +165,24 @@ class MambaBlock(nn.Module):
         y = torch.addcmul(y, self.D, x)
         return self.out_proj(y * functional.silu(gate)), Carried(window[:, window.shape[1] - self._kernel + 1 :], state)
 
-    @torch.no_grad()
-    def add_quickly(self, rows: Tensor, norm: nn.RMSNorm, before: Carried) -> Tensor:
-        """`rows + block(norm(rows))` for many sequences that start from one and the same state; no gradients."""
-        native = native_scan() if not rows.is_cuda else None
-        if not native or rows.shape[-1] % _VECTOR:
-            return rows + self.advance(norm(rows), before)[0]
-        made = rows.contiguous().clone()
-        native.read_block(made, self._weights(norm), before.inputs[0], before.state[0].T)
-        return made
-
-    def _weights(self, norm: nn.RMSNorm) -> BlockWeights:
+    def weights(self, norm: nn.RMSNorm, before: Carried) -> BlockWeights:
+        """For compiled code that goes on from a state."""
         mixed = self.x_proj.weight.T
-        epsilon = torch.finfo(torch.float32).eps if norm.eps is None else norm.eps
-        return BlockWeights(
+        arrays = (
             norm.weight,
-            epsilon,
-            self.in_proj.weight.T.contiguous(),
-            self.conv1d.weight[:, 0].T.contiguous(),
+            self.in_proj.weight.T,
+            self.conv1d.weight[:, 0].T,
             self.conv1d.bias,
-            functional.pad(mixed, (0, -mixed.shape[1] % _VECTOR)).contiguous(),
-            self.dt_proj.weight.T.contiguous(),
+            functional.pad(mixed, (0, -mixed.shape[1] % VECTOR)),
+            self.dt_proj.weight.T,
             self.dt_proj.bias,
-            -torch.exp(self.A_log).T.contiguous(),
+            -torch.exp(self.A_log).T / math.log(2.0),
             self.D,
-            self.out_proj.weight.T.contiguous(),
+            self.out_proj.weight.T,
+            before.inputs[0],
+            before.state[0].T,
         )
+        return BlockWeights(*(array.detach().contiguous() for array in arrays))
 
     def _convolve(self, window: Tensor, length: int) -> Tensor:
         """The causal convolution of each channel: a few long sums beat a general convolution on a CPU."""

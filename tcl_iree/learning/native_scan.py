@@ -11,7 +11,7 @@ import subprocess
 import tempfile
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 from torch import Tensor
@@ -26,14 +26,16 @@ _LOG = logging.getLogger(__name__)
 
 
 class BlockWeights(NamedTuple):
-    """A block's weights as the compiled code wants them: input x output, and time or states first.
+    """A block's weights, and the state it goes on from, as the compiled code wants them: input x output, states first.
 
     Attributes:
         mix: filled up with zeros to whole vectors.
+        rates: in powers of two.
+        earlier: inputs that the convolution still sees, step x channel.
+        start: state x channel.
     """
 
     norm: Tensor
-    epsilon: float
     into: Tensor
     taps: Tensor
     bias: Tensor
@@ -43,6 +45,38 @@ class BlockWeights(NamedTuple):
     rates: Tensor
     skip: Tensor
     out: Tensor
+    earlier: Tensor
+    start: Tensor
+
+
+class SequenceWeights(NamedTuple):
+    """What turns rows of a sequence into numbers, and what the rows that all sequences share leave behind.
+
+    Attributes:
+        number: column x width.
+        epsilon: of the norms.
+        shared_last, shared_sum: over the rows at the front.
+    """
+
+    kind: Tensor
+    role: Tensor
+    number: Tensor
+    number_bias: Tensor
+    epsilon: float
+    shared_last: Tensor
+    shared_sum: Tensor
+    blocks: tuple[BlockWeights, ...]
+
+
+class _Block(ctypes.Structure):
+    _fields_: ClassVar = [(name, ctypes.c_void_p) for name in BlockWeights._fields]
+
+
+class _Shape(ctypes.Structure):
+    _fields_: ClassVar = [
+        *((name, ctypes.c_int64) for name in ("width", "channels", "rank", "mixed", "count", "kernel", "columns")),
+        ("epsilon", ctypes.c_float),
+    ]
 
 
 class NativeScan:
@@ -86,33 +120,32 @@ class NativeScan:
         self._library.scan_backward(*map(_pointer, arrays), *_sizes(batch, length, channels, len(rates)), _threads())
         return made[0], made[1], made[2].sum(0), made[3], made[4]
 
-    def read_block(self, rows: Tensor, weights: BlockWeights, earlier: Tensor, start: Tensor) -> None:
-        """Add what a block makes of normed rows to them, in place; no gradients.
+    def read_sequences(
+        self, kinds: Tensor, roles: Tensor, numbers: Tensor, lengths: Tensor, shared: int, weights: SequenceWeights
+    ) -> Tensor:
+        """The last row and the mean over all rows of each sequence; no gradients.
 
         Args:
-            rows: batch x length x width.
-            earlier: the inputs before the first row that the convolution still sees, step x channel.
-            start: the state all sequences start from, state x channel.
+            kinds, roles: batch x length; `numbers` has one more dimension.
+            lengths: rows of each sequence that are not padding.
+            shared: so many rows at the front are the same for all.
         """
-        batch, length, width = rows.shape
-        held = weights
-        count, channels = held.rates.shape
-        arrays = (
-            held.into,
-            held.taps,
-            held.bias,
-            held.mix,
-            held.spread,
-            held.spread_bias,
-            held.rates,
-            held.skip,
-            held.out,
+        batch, stride, columns = numbers.shape
+        width, first = weights.kind.shape[1], weights.blocks[0]
+        count, channels = first.rates.shape
+        shape = _Shape(
+            width, channels, len(first.spread), first.mix.shape[1], count, len(first.taps), columns, weights.epsilon
         )
-        sizes = _sizes(batch, length, width, channels, len(held.spread), held.mix.shape[1], count, len(held.taps))
-        self._library.read_block(
-            _pointer(rows), _pointer(held.norm), ctypes.c_float(held.epsilon), *map(_pointer, arrays),
-            _pointer(earlier.contiguous()), _pointer(start.contiguous()), *sizes,
+        made = [_Block(*(_pointer(array).value for array in block)) for block in weights.blocks]
+        blocks = (_Block * len(made))(*made)
+        pooled = numbers.new_empty(batch, 2 * width)
+        arrays = (numbers, weights.kind, weights.role, weights.number, weights.number_bias, weights.shared_last)
+        given = [_pointer(array) for array in arrays]
+        self._library.read_sequences(
+            _whole(kinds), _whole(roles), given[0], _whole(lengths), *given[1:], _pointer(weights.shared_sum), blocks,
+            ctypes.byref(shape), _pointer(pooled), *_sizes(batch, stride, shared, len(blocks)), _threads(),
         )  # fmt: skip
+        return pooled
 
 
 @cache
@@ -146,6 +179,12 @@ def _compile(compiler: str, path: Path) -> None:
 def _pointer(tensor: Tensor) -> Any:
     assert tensor.is_contiguous()
     assert tensor.dtype == torch.float32
+    return ctypes.c_void_p(tensor.data_ptr())
+
+
+def _whole(tensor: Tensor) -> Any:
+    assert tensor.is_contiguous()
+    assert tensor.dtype == torch.int64
     return ctypes.c_void_p(tensor.data_ptr())
 
 

@@ -12,25 +12,29 @@
 
 namespace {
 
-// exp to about one unit in the last place, in a form that compilers make vectors of.
+// 2^x for x up to about 120, to about one unit in the last place, in a form that compilers make vectors of.
+inline float power(float x) {
+  x = x < -125.0f ? -125.0f : x;
+  const float shifted = x + 12582912.0f;  // the nearest integer, in the last bits
+  const float r = x - (shifted - 12582912.0f);
+  float p = 1.5403530e-4f;
+  p = p * r + 1.3333558e-3f;
+  p = p * r + 9.6181291e-3f;
+  p = p * r + 5.5504109e-2f;
+  p = p * r + 2.4022651e-1f;
+  p = p * r + 6.9314718e-1f;
+  p = p * r + 1.0f;
+  int32_t whole, bits;
+  std::memcpy(&whole, &shifted, sizeof whole);
+  std::memcpy(&bits, &p, sizeof bits);
+  bits += whole << 23;
+  std::memcpy(&p, &bits, sizeof p);
+  return p;
+}
+
 inline float fast_exp(float x) {
-  x = x < -87.0f ? -87.0f : (x > 88.0f ? 88.0f : x);
-  float whole = x * 1.44269504088896341f;
-  whole = whole + 12582912.0f;  // rounds to the nearest integer
-  float n = whole - 12582912.0f;
-  float r = x - n * 0.693359375f;
-  r = r - n * -2.12194440e-4f;
-  float p = 1.9875691500e-4f;
-  p = p * r + 1.3981999507e-3f;
-  p = p * r + 8.3334519073e-3f;
-  p = p * r + 4.1665795894e-2f;
-  p = p * r + 1.6666665459e-1f;
-  p = p * r + 5.0000001201e-1f;
-  p = p * r * r + r + 1.0f;
-  int32_t bits = (static_cast<int32_t>(n) + 127) << 23;
-  float scale;
-  std::memcpy(&scale, &bits, sizeof scale);
-  return p * scale;
+  x = x > 80.0f ? 80.0f : x;
+  return power(x * 1.44269504088896341f);
 }
 
 inline float sigmoid(float x) { return 1.0f / (1.0f + fast_exp(-x)); }
@@ -95,6 +99,81 @@ void multiply(const float* a, const float* b, float* c, int64_t rows, int64_t co
       case 1: tile<1, ADD>(left, b + j, made, columns, inner); break;
     }
   }
+}
+
+// A block as it goes on from rows that many sequences share. Weights are input x output; `mix` is padded to `mixed` columns,
+// of which the first `rank` are delta's, then B's, then C's; `rates` are in powers of two; `earlier` are the inputs that
+// the convolution still sees, `start` is the state.
+struct Block {
+  const float *norm, *in, *taps, *bias, *mix, *spread, *spread_bias, *rates, *skip, *out, *earlier, *start;
+};
+
+struct Shape {
+  int64_t width, channels, rank, mixed, count, kernel, columns;
+  float epsilon;
+};
+
+// What one sequence needs while it is read.
+struct Room {
+  std::vector<float> rows, normed, projected, x, mixes, held, steps, scaled;
+
+  Room(const Shape& shape, int64_t length)
+      : rows(length * shape.width), normed(length * shape.width), projected(length * 2 * shape.channels),
+        x(length * shape.channels), mixes(length * shape.mixed), held(shape.count * shape.channels),
+        steps(shape.channels), scaled(shape.channels) {}
+};
+
+// rows += block(norm(rows)).
+void read_block(const Block& block, const Shape& shape, Room& room, int64_t length) {
+  const int64_t width = shape.width, channels = shape.channels, both = 2 * channels, mixed = shape.mixed;
+  const int64_t rank = shape.rank, count = shape.count, kernel = shape.kernel;
+  float *h = room.held.data(), *ds = room.steps.data(), *dx = room.scaled.data();
+  for (int64_t t = 0; t < length; ++t) {
+    const float* row = room.rows.data() + t * width;
+    float* normed = room.normed.data() + t * width;
+    float squares = 0.0f;
+#pragma omp simd reduction(+ : squares)
+    for (int64_t c = 0; c < width; ++c) squares += row[c] * row[c];
+    const float scale = 1.0f / std::sqrt(squares / width + shape.epsilon);
+    for (int64_t c = 0; c < width; ++c) normed[c] = row[c] * scale * block.norm[c];
+  }
+  multiply<false>(room.normed.data(), block.in, room.projected.data(), length, both, width);
+  for (int64_t t = 0; t < length; ++t) {
+    float* xs = room.x.data() + t * channels;
+    for (int64_t c = 0; c < channels; ++c) xs[c] = block.bias[c];
+    for (int64_t k = 0; k < kernel; ++k) {
+      const int64_t at = t + k - (kernel - 1);
+      const float* seen = at >= 0 ? room.projected.data() + at * both : block.earlier + (kernel - 1 + at) * channels;
+      const float* tap = block.taps + k * channels;
+      for (int64_t c = 0; c < channels; ++c) xs[c] += seen[c] * tap[c];
+    }
+    for (int64_t c = 0; c < channels; ++c) xs[c] = xs[c] * sigmoid(xs[c]);
+  }
+  multiply<false>(room.x.data(), block.mix, room.mixes.data(), length, mixed, channels);
+  std::memcpy(h, block.start, count * channels * sizeof(float));
+  for (int64_t t = 0; t < length; ++t) {
+    float* xs = room.x.data() + t * channels;  // read, then overwritten by this step's output
+    const float *gate = room.projected.data() + t * both + channels, *mine = room.mixes.data() + t * mixed;
+    for (int64_t c = 0; c < channels; ++c) ds[c] = block.spread_bias[c];
+    for (int64_t r = 0; r < rank; ++r)
+      for (int64_t c = 0; c < channels; ++c) ds[c] += mine[r] * block.spread[r * channels + c];
+    for (int64_t c = 0; c < channels; ++c) {
+      ds[c] = softplus(ds[c]);
+      dx[c] = ds[c] * xs[c];
+      xs[c] = block.skip[c] * xs[c];
+    }
+    for (int64_t s = 0; s < count; ++s) {
+      const float entering = mine[rank + s], leaving = mine[rank + count + s];
+      const float* rate = block.rates + s * channels;
+      float* hs = h + s * channels;
+      for (int64_t c = 0; c < channels; ++c) {
+        hs[c] = power(ds[c] * rate[c]) * hs[c] + dx[c] * entering;
+        xs[c] += leaving * hs[c];
+      }
+    }
+    for (int64_t c = 0; c < channels; ++c) xs[c] = xs[c] * gate[c] * sigmoid(gate[c]);
+  }
+  multiply<true>(room.x.data(), block.out, room.rows.data(), length, width, channels);
 }
 
 }  // namespace
@@ -169,64 +248,46 @@ void scan_backward(const float* gy, const float* x, const float* delta, const fl
   }
 }
 
-// For scoring: rows += block(norm(rows)), for sequences that all start from the state that shared rows left behind. One
-// sequence at a time, so that everything it needs stays in the cache. Weights are input x output; `mix` is padded to
-// `mixed` columns, of which the first `rank` are delta's, then B's, then C's.
-void read_block(float* rows, const float* norm, float epsilon, const float* in, const float* taps, const float* bias,
-                const float* mix, const float* spread, const float* spread_bias, const float* A, const float* D,
-                const float* out, const float* earlier, const float* start, int64_t batch, int64_t length,
-                int64_t width, int64_t channels, int64_t rank, int64_t mixed, int64_t count, int64_t kernel) {
-  const int64_t both = 2 * channels, plane = count * channels;
-  std::vector<float> normed(length * width), projected(length * both), x(length * channels), mixes(length * mixed),
-      held(plane), steps(channels), scaled(channels);
-  float *h = held.data(), *ds = steps.data(), *dx = scaled.data();
-  for (int64_t b = 0; b < batch; ++b) {
-    float* own = rows + b * length * width;
-    for (int64_t t = 0; t < length; ++t) {
-      const float* row = own + t * width;
-      float squares = 0.0f;
-#pragma omp simd reduction(+ : squares)
-      for (int64_t c = 0; c < width; ++c) squares += row[c] * row[c];
-      const float scale = 1.0f / std::sqrt(squares / width + epsilon);
-      for (int64_t c = 0; c < width; ++c) normed[t * width + c] = row[c] * scale * norm[c];
-    }
-    multiply<false>(normed.data(), in, projected.data(), length, both, width);
-    for (int64_t t = 0; t < length; ++t) {
-      float* xs = x.data() + t * channels;
-      for (int64_t c = 0; c < channels; ++c) xs[c] = bias[c];
-      for (int64_t k = 0; k < kernel; ++k) {
-        const int64_t at = t + k - (kernel - 1);
-        const float* seen = at >= 0 ? projected.data() + at * both : earlier + (kernel - 1 + at) * channels;
-        const float* tap = taps + k * channels;
-        for (int64_t c = 0; c < channels; ++c) xs[c] += seen[c] * tap[c];
-      }
-      for (int64_t c = 0; c < channels; ++c) xs[c] = xs[c] * sigmoid(xs[c]);
-    }
-    multiply<false>(x.data(), mix, mixes.data(), length, mixed, channels);
-    std::memcpy(h, start, plane * sizeof(float));
-    for (int64_t t = 0; t < length; ++t) {
-      float* xs = x.data() + t * channels;  // read, then overwritten by this step's output
-      const float *gate = projected.data() + t * both + channels, *mine = mixes.data() + t * mixed;
-      for (int64_t c = 0; c < channels; ++c) ds[c] = spread_bias[c];
-      for (int64_t r = 0; r < rank; ++r)
-        for (int64_t c = 0; c < channels; ++c) ds[c] += mine[r] * spread[r * channels + c];
-      for (int64_t c = 0; c < channels; ++c) {
-        ds[c] = softplus(ds[c]);
-        dx[c] = ds[c] * xs[c];
-        xs[c] = D[c] * xs[c];
-      }
-      for (int64_t s = 0; s < count; ++s) {
-        const float entering = mine[rank + s], leaving = mine[rank + count + s];
-        const float* rate = A + s * channels;
-        float* hs = h + s * channels;
-        for (int64_t c = 0; c < channels; ++c) {
-          hs[c] = fast_exp(ds[c] * rate[c]) * hs[c] + dx[c] * entering;
-          xs[c] += leaving * hs[c];
+// For scoring: sequences without gradients, from the rows after those they share to the sum of their rows and the last.
+// One sequence at a time, so that all it needs stays in the cache.
+//
+// numbers are batch x stride x columns; `pooled` gets the last row, then the mean over all rows, the `shared` ones, whose
+// last row and sum are given, included.
+void read_sequences(const int64_t* kinds, const int64_t* roles, const float* numbers, const int64_t* lengths,
+                    const float* kind_table, const float* role_table, const float* number_weight,
+                    const float* number_bias, const float* shared_last, const float* shared_sum, const Block* blocks,
+                    const Shape* shape, float* pooled, int64_t batch, int64_t stride, int64_t shared, int64_t depth,
+                    int threads) {
+  const int64_t width = shape->width, columns = shape->columns;
+#pragma omp parallel num_threads(threads)
+  {
+    Room room(*shape, stride - shared);
+#pragma omp for schedule(static)
+    for (int64_t b = 0; b < batch; ++b) {
+      const int64_t length = lengths[b] - shared;
+      float* rows = room.rows.data();
+      for (int64_t t = 0; t < length; ++t) {
+        const int64_t at = b * stride + shared + t;
+        const float *kind = kind_table + kinds[at] * width, *role = role_table + roles[at] * width;
+        float* row = rows + t * width;
+        for (int64_t c = 0; c < width; ++c) row[c] = number_bias[c] + kind[c] + role[c];
+        for (int64_t n = 0; n < columns; ++n) {
+          const float number = numbers[at * columns + n];
+          if (number == 0.0f) continue;
+          for (int64_t c = 0; c < width; ++c) row[c] += number * number_weight[n * width + c];
         }
       }
-      for (int64_t c = 0; c < channels; ++c) xs[c] = xs[c] * gate[c] * sigmoid(gate[c]);
+      for (int64_t d = 0; d < depth; ++d) read_block(blocks[d], *shape, room, length);
+      const float* last = length ? rows + (length - 1) * width : shared_last;
+      float *end = pooled + b * 2 * width, *mean = end + width;
+      for (int64_t c = 0; c < width; ++c) {
+        end[c] = last[c];
+        mean[c] = shared_sum[c];
+      }
+      for (int64_t t = 0; t < length; ++t)
+        for (int64_t c = 0; c < width; ++c) mean[c] += rows[t * width + c];
+      for (int64_t c = 0; c < width; ++c) mean[c] /= lengths[b];
     }
-    multiply<true>(x.data(), out, own, length, width, channels);
   }
 }
 
