@@ -130,28 +130,37 @@ class Template:
         return self._nest_table.of(chosen)
 
 
-@dataclass
+@dataclass(eq=False)
 class _Question:
     """A condition that tells variants apart, and where each answer leads."""
 
     formula: Formula
-    answers: dict[int | bool, _Question | Template] = field(default_factory=dict)
+    answers: dict[int | bool, _Node] = field(default_factory=dict)
+    stretch: _Stretch | None = None
 
 
-def _answered(
-    node: _Question | Template | None, chosen: list[int], values: Values
-) -> list[tuple[_Question | Template | None, list[int]]]:
-    """Ask questions as long as all the chosen schedules answer alike; then each group with where it is led."""
-    while isinstance(node, _Question):
-        given = values.listed(node.formula)
-        first = given[chosen[0]]
-        if any(given[position] != first for position in chosen):
-            groups: dict[int | bool, list[int]] = {}
-            for position in chosen:
-                groups.setdefault(given[position], []).append(position)
-            return [(node.answers.get(answer), group) for answer, group in groups.items()]
-        node = node.answers.get(first)
-    return [(node, chosen)]
+@dataclass(frozen=True)
+class _Stretch:
+    """Questions in a row that have had one answer each so far, up to where ways part or a variant is known.
+
+    Attributes:
+        version: of the tree that this was true of.
+    """
+
+    formulas: tuple[Formula, ...]
+    answers: np.ndarray
+    end: _Node
+    version: int
+
+
+_Node = _Question | Template | None
+
+
+def _ask(question: _Question, chosen: np.ndarray, values: Values) -> Iterator[tuple[_Node, np.ndarray]]:
+    """Each answer's node, with the schedules that give it."""
+    given = values.of(question.formula)[chosen]
+    for answer in np.unique(given):
+        yield question.answers.get(answer.item()), chosen[given == answer]
 
 
 class _Tree:
@@ -160,23 +169,49 @@ class _Tree:
     def __init__(self, workload: Workload, target: Target) -> None:
         self._workload, self._target = workload, target
         self._formulas = Formulas()
-        self._root: _Question | Template | None = None
+        self._root: _Node = None
+        self._version = 0
 
     def sort(self, schedules: Sequence[Schedule]) -> Iterator[tuple[Template, Chosen]]:
         """The variants among the schedules, and which are of each."""
         values = Values(_columns(schedules))
-        waiting: list[tuple[_Question | Template | None, list[int]]] = [(self._root, list(range(len(schedules))))]
+        waiting: list[tuple[_Node, np.ndarray]] = [(self._root, np.arange(len(schedules)))]
         while waiting:
             node, chosen = waiting.pop()
             if isinstance(node, Template):
-                yield node, Chosen(values, np.array(chosen))
+                yield node, Chosen(values, chosen)
             elif node is None:  # a variant not met before: learn it from one schedule, then start again from the top
                 self._learn(schedules[chosen[0]])
                 waiting.append((self._root, chosen))
             else:
-                waiting += _answered(node, chosen, values)
+                waiting += self._led(node, chosen, values)
+
+    def _led(self, node: _Question, chosen: np.ndarray, values: Values) -> Iterator[tuple[_Node, np.ndarray]]:
+        """Where questions lead schedules: a whole stretch at once where they answer as others did before."""
+        stretch = self._stretch(node)
+        if len(stretch.formulas) > 1:
+            alike = (values.table(stretch.formulas, chosen) == stretch.answers[:, None]).all(axis=0)
+            if alike.any():
+                yield stretch.end, chosen[alike]
+            chosen = chosen[~alike]
+        if len(chosen):
+            yield from _ask(node, chosen, values)
+
+    def _stretch(self, start: _Question) -> _Stretch:
+        if start.stretch and start.stretch.version == self._version:
+            return start.stretch
+        formulas, answers = [], []
+        node: _Node = start
+        while isinstance(node, _Question) and len(node.answers) == 1:
+            ((answer, after),) = node.answers.items()
+            formulas.append(node.formula)
+            answers.append(int(answer))
+            node = after
+        start.stretch = _Stretch(tuple(formulas), np.array(answers, np.int64), node, self._version)
+        return start.stretch
 
     def _learn(self, schedule: Schedule) -> None:
+        self._version += 1
         trace = Trace(self._formulas)
         template = trace_template(schedule, self._workload, self._target, trace)
         asked = list(trace.conditions.items())
@@ -185,7 +220,7 @@ class _Tree:
             return
         if self._root is None:
             self._root = _Question(asked[0][0])
-        node = self._root
+        node: _Node = self._root
         for (_, answer), (formula, _) in pairwise([*asked]):
             assert isinstance(node, _Question)
             node = node.answers.setdefault(answer, _Question(formula))

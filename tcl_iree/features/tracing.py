@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -54,13 +54,8 @@ class Values:
     def __init__(self, decisions: Mapping[str, np.ndarray]) -> None:
         self._decisions = decisions
         self._known: dict[Formula, np.ndarray] = {}
-        self._lists: dict[Formula, list[int | bool]] = {}
-
-    def listed(self, formula: Formula) -> list[int | bool]:
-        """The same as `of`, as plain numbers: quicker to look up one by one."""
-        if formula not in self._lists:
-            self._lists[formula] = self.of(formula).tolist()
-        return self._lists[formula]
+        self._places: dict[Formula, int] = {}
+        self._table = np.zeros((0, max((len(column) for column in decisions.values()), default=0)), np.int64)
 
     def of(self, formula: Formula) -> np.ndarray:
         """One number a schedule."""
@@ -71,6 +66,22 @@ class Values:
             with np.errstate(divide="ignore"):  # for schedules that an earlier condition rules out
                 self._known[formula] = formula.apply(*given)
         return self._known[formula]
+
+    def table(self, formulas: Sequence[Formula], chosen: np.ndarray) -> np.ndarray:
+        """Formula x schedule, for some of the schedules."""
+        places = self._places
+        new = [formula for formula in formulas if formula not in places]
+        if new:
+            needed = len(places) + len(new)
+            if needed > len(self._table):
+                grown = np.empty((2 * needed, self._table.shape[1]), np.int64)
+                grown[: len(places)] = self._table[: len(places)]
+                self._table = grown
+            for formula in new:
+                place = places.setdefault(formula, len(places))
+                self._table[place] = self.of(formula)
+        rows = np.array([places[formula] for formula in formulas])
+        return self._table[rows[:, None], chosen]
 
 
 class Trace:
