@@ -139,7 +139,7 @@ def pairwise(scores: Tensor, labels: Tensor, valid: Tensor) -> Tensor:
     """RankNet: every pair in the wrong order costs alike."""
     pairs = (labels[:, :, None] > labels[:, None, :]) & valid[:, :, None] & valid[:, None, :]
     apart = scores[:, :, None] - scores[:, None, :]
-    return nn.functional.softplus(-apart)[pairs].mean()
+    return nn.functional.softplus(-apart)[pairs].sum() / pairs.sum().clamp(min=1)
 
 
 VARIANTS: dict[str, Callable[[], NeuralModel]] = {
@@ -180,6 +180,8 @@ def main() -> None:
     arguments = parser.parse_args()
     with Programs(arguments.data) as programs:
         parts = load_split().divide(programs.groups(arguments.platform))
+    if not parts[TRAIN] or not parts[VALIDATION]:
+        raise SystemExit("the data has no training or no validation workloads; collect some of both")
     results = {} if arguments.no_save else recorded("ablation").get("variants", {})
     for name in arguments.variants:
         found = []

@@ -25,11 +25,13 @@ import torch
 from benchmarks.common import measured_here, recorded, save
 from tcl_iree.learning.checkpoint import Checkpoint, load_checkpoint
 from tcl_iree.learning.cost_model import CostModel
-from tcl_iree.learning.evaluation import ahead, evaluate, interval, rank
+from tcl_iree.learning.evaluation import ahead, evaluate, evaluate_guessing, interval, rank
+from tcl_iree.learning.floors import RandomModel
 from tcl_iree.learning.groups import Group, candidates_in
 from tcl_iree.learning.metrics import Ranked
 from tcl_iree.learning.models import MODELS, make_model
 from tcl_iree.learning.split import TEST, TRAIN, VALIDATION, load_split
+from tcl_iree.learning.unfinished import fingerprint
 from tcl_iree.report.tables import console, table
 from tcl_iree.transform_dialect.space import Space
 from tcl_iree.workflows.data import Programs
@@ -64,12 +66,17 @@ def main() -> None:
     test = [group for group in parts[TEST] if len(group) > _LEAST_POOL]
     if not test:
         raise SystemExit(f"no test workload has {_LEAST_POOL} measured programs; collect more")
-    known = {} if arguments.no_save else recorded("cost_models").get("models", {})
+    run = fingerprint((arguments.epochs, _RATES, _USUAL), [*learning, *test])
+    before = {} if arguments.no_save else recorded("cost_models")
+    before = before if before.get("run") == run else {}  # figures of other data stand beside nothing
+    known = before.get("models", {})
     pools: dict[str, list[list[Ranked]]] = {}
     for name in arguments.models:
-        made = [_trained(name, learning, seed, arguments) for seed in (arguments.seeds if name not in _FLOORS else [0])]
+        made = [
+            _trained(name, learning, seed, arguments, run) for seed in (arguments.seeds if name not in _FLOORS else [0])
+        ]
         for checkpoint, _ in made:
-            split.refuse_overlap(checkpoint.training_keys)
+            split.refuse_overlap(checkpoint.training_keys, test)
         pools[name] = [rank(checkpoint.model, test, split) for checkpoint, _ in made]
         known[name] = _figures(made, pools[name], test) | measured_here()
         print(
@@ -81,16 +88,19 @@ def main() -> None:
         "workloads": {part: len(held) for part, held in parts.items()},
         "test_pools": [len(group) - 1 for group in test],
         "seeds": arguments.seeds,
+        "run": run,
     }
-    differences = _differences(pools)
+    differences = before.get("mamba_ahead_of", {}) | _differences(pools)
     if not arguments.no_save:
         save("cost_models", sizes | {"models": known, "mamba_ahead_of": differences})
     _print(known, sizes, differences)
 
 
-def _trained(name: str, groups: list[Group], seed: int, arguments: argparse.Namespace) -> tuple[Checkpoint, float]:
-    """A checkpoint and the seconds its training took; a checkpoint that is there already is used."""
-    path = arguments.output / f"{name}-{seed}"
+def _trained(
+    name: str, groups: list[Group], seed: int, arguments: argparse.Namespace, run: str
+) -> tuple[Checkpoint, float]:
+    """A checkpoint and the seconds its training took; one of the same data and settings is used again."""
+    path = arguments.output / run / f"{name}-{seed}"
     if not path.with_suffix(".json").exists():
         setting, values = _RATES.get(name, _USUAL)
         started = time.monotonic()
@@ -107,7 +117,8 @@ def _trained(name: str, groups: list[Group], seed: int, arguments: argparse.Name
 
 
 def _figures(made: list[tuple[Checkpoint, float]], pools: list[list[Ranked]], test: list[Group]) -> dict[str, Any]:
-    found = [asdict(evaluate(held)) for held in pools]
+    judged = evaluate_guessing if isinstance(made[0][0].model, RandomModel) else evaluate
+    found = [asdict(judged(held)) for held in pools]
     figures: dict[str, Any] = {name: float(np.mean([entry[name] for entry in found])) for name in found[0]}
     model = made[0][0].model
     return figures | {

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from shapes import contraction
 
 from tcl_iree.cli import main
-from tcl_iree.database import Database
+from tcl_iree.database import Database, ScheduleRecord
 from tcl_iree.learning.groups import load_groups
 from tcl_iree.learning.split import TEST, TRAIN, VALIDATION, load_split
+from tcl_iree.workflows.data import Programs
 
 PROGRAMS = 8
 
@@ -48,8 +50,6 @@ def test_programs_of_every_workload_are_kept_with_their_origin(collected: Path) 
 
 
 def test_shards_hold_what_the_database_holds(collected: Path, tmp_path: Path) -> None:
-    from tcl_iree.workflows.data import Programs
-
     with Programs([collected / "shards"]) as shards, Programs([collected / "all.db"]) as whole:
         assert [len(group) for group in shards.groups()] == [len(group) for group in whole.groups()]
 
@@ -59,6 +59,25 @@ def test_what_was_measured_is_not_measured_again(collected: Path, capsys: pytest
     assert found["programs"] == 0
     assert found["known"] == 2 * PROGRAMS
     assert collect_again(collected, capsys, "--budget", "3")["known"] == 3
+
+
+def test_what_a_killed_run_measured_reaches_a_shard(
+    collected: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = collect_again(collected, capsys, "-o", str(tmp_path / "anew"))
+    assert found["programs"] == 0
+    with Programs([tmp_path / "anew"]) as shards:
+        assert [len(group) for group in shards.groups()] == [PROGRAMS + 1] * 2
+
+
+def test_scripts_that_cannot_be_read_are_left_out(collected: Path, tmp_path: Path) -> None:
+    with Programs([collected / "all.db"]) as programs:
+        database = programs.database
+        (trial, *_) = [trial for trial in database.trials() if trial.origin == "random"]
+        record = ScheduleRecord("script", {}, "this is no MLIR")
+        workload = next(row for row in database.workloads() if row.key == trial.workload)
+        database.add_trial(workload, record, replace(trial, uid="x", schedule=record.sha))
+        assert [len(group) for group in programs.groups()] == [PROGRAMS + 1] * 2
 
 
 def test_train_and_eval(collected: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -71,7 +90,7 @@ def test_train_and_eval(collected: Path, tmp_path: Path, capsys: pytest.CaptureF
     assert "in 2 epochs" in shown
     assert main(["eval", str(model), *data, "--part", "train", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert set(found) == {"random", "roofline", "mamba (small)"}
+    assert set(found) == {"random", "roofline", f"mamba ({model})"}
     assert all(0 < entry["top_1"] <= entry["top_5"] <= 1 for entry in found.values())
     assert main(["models", str(model), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)[str(model)]["config"]["width"] == 16
@@ -88,6 +107,10 @@ def test_train_and_eval(collected: Path, tmp_path: Path, capsys: pytest.CaptureF
         (["train", "--data", "{shards}", "--config", "size=3", "-o", "{here}/x"], "cannot be made with"),
         (["train", "--data", "{shards}", "--platform", "vulkan", "-o", "{here}/x"], "no measured programs"),
         (["eval", "{here}/nothing", "--data", "{shards}"], "no checkpoint at"),
+        (["train", "--data", "{shards}", "--epochs", "0", "-o", "{here}/x"], "at least one epoch"),
+        (["train", "--data", "{shards}", "--config", "width=0", "-o", "{here}/x"], "must be more than 0"),
+        (["collect", "--networks", "zoo:nothing"], "no network has dispatches"),
+        (["collect", "--networks", "zoo:bert-mini", "--base", "auto"], "no flag sets to choose from"),
         (["collect", "--networks", "zoo:bert-mini", "--budget", "0"], "at least 1 program"),
         (["collect", "--networks", "zoo:bert-mini", "--target", "cuda:sm_80"], "cannot run here"),
     ],

@@ -123,7 +123,7 @@ def test_padding_does_not_change_the_ranking_loss_and_gradients_are_finite() -> 
 
 
 def pool(seconds: list[float], scores: list[float], network: str = "a", weight: float = 1.0) -> Ranked:
-    return Ranked(network, weight, np.array(seconds), np.array(scores, float))
+    return Ranked("w", network, weight, np.array(seconds), np.array(scores, float))
 
 
 def test_top_k_in_both_forms() -> None:

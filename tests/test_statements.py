@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import workload_of
+from conftest import DATA, workload_of
 from shapes import contraction, convolution
 
 from tcl_iree.features.loop_graph import LoopGraph
@@ -107,6 +107,18 @@ def test_features_by_hand(workload: Workload) -> None:
     }  # fmt: skip
     for name, value in wanted.items():
         assert named[name] == pytest.approx(value, abs=1e-4), name
+
+
+def test_what_is_peeled_off_is_not_counted_twice(tmp_path: Path) -> None:
+    workload = workload_of((DATA / "matmul_bias_relu.mlir").read_text(), tmp_path, TARGET)  # 64 x 128 x 96
+    (steps,) = StepReader(workload, TARGET).read([(DATA / "scripts" / "peeled_rows.mlir").read_text()])
+    graphs = [graph for graph in loop_graphs(workload, steps) if graph.nest.role == "root"]
+    assert len(graphs) == 2
+    points = [
+        graph.points[-1][0] * np.prod([graph.trips(depth)[0] for depth in range(graph.depth)]) for graph in graphs
+    ]
+    # Workgroups of 16 rows in tiles of 6: two of them, and 4 rows left over.
+    assert points == [64 * 128 * 96 * 12 / 16, 64 * 128 * 96 * 4 / 16]
 
 
 def test_windows_overlap(tmp_path: Path) -> None:

@@ -27,7 +27,12 @@ def register(commands: Any) -> None:
     )
     parser.add_argument("--networks", nargs="+", required=True, metavar="MODEL", help=MODEL_HELP)
     add_target(parser)
-    parser.add_argument("--budget", type=int, metavar="N", help="stop after so many programs, earlier runs' included")
+    parser.add_argument(
+        "--budget",
+        type=int,
+        metavar="N",
+        help="stop after so many programs, those of earlier runs with this seed included",
+    )
     parser.add_argument(
         "--per-workload", type=int, default=_DEFAULTS.per_workload, metavar="N", help="(default %(default)s)"
     )
@@ -36,9 +41,11 @@ def register(commands: Any) -> None:
         type=float,
         default=_DEFAULTS.evolved,
         metavar="SHARE",
-        help="share of programs bred from the fastest, marked as such (default %(default)s)",
+        help="share of programs that breeding from the fastest proposes (default %(default)s)",
     )
-    parser.add_argument("--base", default=_DEFAULTS.base, metavar="FLAGS", help="as in tune (default %(default)s)")
+    parser.add_argument(
+        "--base", default=_DEFAULTS.base, metavar="FLAGS", help="as in tune, but not auto (default %(default)s)"
+    )
     parser.add_argument(
         "--longest",
         type=float,

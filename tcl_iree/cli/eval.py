@@ -39,16 +39,16 @@ def run(arguments: argparse.Namespace) -> None:
     """Evaluate and print."""
     split = load_split()
     models: dict[str, CostModel] = {name: make_model(name) for name in ("random", "roofline")}
-    for path in arguments.checkpoints:
-        made = load_checkpoint(path)
-        if arguments.part == TEST:
-            split.refuse_overlap(made.training_keys)
-        models[f"{made.model.name} ({path.name})"] = made.model
+    checkpoints = {path: load_checkpoint(path) for path in arguments.checkpoints}
     with Programs(arguments.data) as programs:
         groups = split.divide(programs.groups(arguments.platform))[arguments.part]
     if not groups:
         raise LearningError(f"the data has no workloads of the {arguments.part} part; choose another with --part")
-    found = judge(models, groups, split)
+    for path, made in checkpoints.items():
+        if arguments.part == TEST:
+            split.refuse_overlap(made.training_keys, groups)
+        models[f"{made.model.name} ({path})"] = made.model
+    found = judge(models, groups, split if arguments.part == TEST else None)
     if arguments.json:
         print_json({name: asdict(entry) for name, entry in found.items()})
         return

@@ -16,6 +16,7 @@ from tcl_iree.report.progress import progress
 from tcl_iree.report.tables import console
 from tcl_iree.workflows.data import Programs
 from tcl_iree.workflows.train import train
+from tcl_iree.workflows.tuned import writable_directory
 
 
 def register(commands: Any) -> None:
@@ -49,6 +50,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Train, save and print. Cut off, it goes on where it stopped when it is run again."""
     config = read_config(arguments.config)
     output: Path = arguments.output
+    writable_directory(output.parent)
     unfinished = output.with_name(f"{output.name}.unfinished")
     with Programs(arguments.data) as programs, progress(arguments.epochs, "reading programs") as step:
         groups = programs.groups(arguments.platform)
@@ -59,6 +61,7 @@ def run(arguments: argparse.Namespace) -> None:
         split = None if arguments.all else load_split()
         made = train(arguments.model, groups, split, arguments.seed, arguments.epochs, config, unfinished, say)
     made.save(output)
+    unfinished.unlink(missing_ok=True)
     if arguments.json:
         print_json({
             "model": made.model.name,

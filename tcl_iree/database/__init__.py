@@ -1,7 +1,7 @@
 """One SQLite file that holds workloads, schedules and every trial, failures included."""
 
 from tcl_iree.database.location import default_database
-from tcl_iree.database.parquet import export_parquet, import_parquet
+from tcl_iree.database.parquet import export_parquet, import_parquet, trial_uids
 from tcl_iree.database.records import UNMEASURED, ScheduleRecord, Trial, WorkloadRecord
 from tcl_iree.database.store import Database
 
@@ -14,4 +14,5 @@ __all__ = [
     "default_database",
     "export_parquet",
     "import_parquet",
+    "trial_uids",
 ]

@@ -70,6 +70,18 @@ def import_parquet(database: Database, path: Path) -> int:
         return database.put_trials([Trial(**{name: row[name] for name in names}) for row in rows])
 
 
+def trial_uids(path: Path) -> list[str]:
+    """The identifiers of the trials in a file.
+
+    Raises:
+        DatabaseError: it is no Parquet file of trials.
+    """
+    try:
+        return pq.read_table(path, columns=["uid"])["uid"].to_pylist()
+    except (pa.ArrowException, OSError, KeyError) as error:
+        raise DatabaseError(f"{path} is not a readable Parquet file of trials: {error}") from None
+
+
 def _schema() -> pa.Schema:
     columns = [(field.name, _TYPES[str(field.type).partition(" ")[0]]) for field in fields(Trial)]
     columns += [(f"workload_{name}", pa.int64() if name in ("flops", "bytes") else pa.string()) for name in _WORKLOAD]

@@ -34,6 +34,9 @@ class LoopGraph:
 
     def __init__(self, op: StructuredOp, nest: Nest, numbers: np.ndarray) -> None:
         self.op, self.nest = op, nest
+        # What packs and unpacks data computes nothing, though it has the loops of the op it is for.
+        self.moves = nest.role in ("pack", "unpack")
+        self.flops = 0 if self.moves else op.flops
         self.graph = nx.DiGraph()
         values = numbers.astype(np.float64)
         self.count = len(values)
@@ -106,7 +109,7 @@ class LoopGraph:
 
     def intensity(self, depth: int) -> np.ndarray:
         """Arithmetic operations for each byte touched inside the first `depth` loops."""
-        each = self.op.flops / max(1, self.op.points)
+        each = self.flops / max(1, self.op.points)
         return each * self.points[depth] / np.maximum(self.bytes[depth], 1.0)
 
     def reuse(self, tensor: tuple[str, int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -48,7 +48,7 @@ def _target_row(target: Target) -> PrefixRow:
     hardware = target.hardware
     kind = hardware.isa if hardware.isa in _ISA else target.kind if target.kind != "cpu" else "other"
     return _row(
-        f"target:{kind}", "", log2(hardware.vector_bytes), log2(hardware.vector_registers), log2(target.threads),
+        f"target:{kind}", "", log2(hardware.vector_bytes), log2(hardware.vector_registers), log2(hardware.cores),
         log2(hardware.l1_bytes) - 1.5, log2(hardware.l2_bytes) - 2.0, log2(hardware.shared_bytes) / 2,
         log2(hardware.max_threads), log2(hardware.thread_registers),
     )  # fmt: skip

@@ -201,8 +201,12 @@ class Program:
         if rest == 0:
             return
         twins = []
+        at = loop.depth - 1
         for piece in loop.pieces:
             twin = piece.copy()
+            if 0 <= at < len(piece.around):
+                piece.around[at] = replace(piece.around[at], trips=before // size)
+                twin.around[at] = replace(twin.around[at], trips=1, size=rest)
             for axis in twin.axes:
                 if axis.origin == origin or piece is not loop.pieces[0]:
                     axis.extent = rest if axis.extent == size else axis.extent

@@ -32,6 +32,8 @@ from tcl_iree.hardware import Hardware
 from tcl_iree.target import Target
 from tcl_iree.workload.model import Workload
 
+# Changes when a feature keeps its name but not its meaning.
+VERSION = 1
 MOST_STATEMENTS = 6
 _KINDS = {
     "add": ("addf", "subf", "negf"),
@@ -77,7 +79,7 @@ class StatementEncoder:
     """Makes statement features of one workload's candidates on one target."""
 
     def __init__(self, workload: Workload, target: Target) -> None:
-        self._workload, self._hardware, self._threads = workload, target.hardware, max(1, target.threads)
+        self._workload, self._hardware = workload, target.hardware
         self._reader = StepReader(workload, target)
 
     def statements(self, candidates: Sequence[Candidate]) -> tuple[np.ndarray, np.ndarray]:
@@ -94,14 +96,14 @@ class StatementEncoder:
 
     def _features(self, graph: LoopGraph, copies: np.ndarray) -> np.ndarray:
         count = graph.count
-        share = graph.op.flops / max(1, self._workload.flops)
+        share = graph.flops / max(1, self._workload.flops)
         outer = np.prod([graph.trips(depth) for depth in range(graph.depth)] or [np.ones(count)], axis=0)
         groups = [
             _arithmetic(graph),
             _levels(graph),
             _vectors(graph, self._hardware),
             _order(graph),
-            _balance(graph, self._threads),
+            _balance(graph, max(1, self._hardware.cores)),
             _intensities(graph),
             _buffers(graph),
             copies,
@@ -136,9 +138,9 @@ def _columns(*arrays: np.ndarray) -> np.ndarray:
 def _arithmetic(graph: LoopGraph) -> np.ndarray:
     """Over the whole op: the same for all candidates."""
     calls = _CALL.findall(graph.op.body)
-    moves = graph.nest.role in ("pack", "unpack")
-    totals = [0 if moves else sum(calls.count(name) for name in names) * graph.op.points for names in _KINDS.values()]
-    row = _log(np.array([*totals, 0 if moves else graph.op.flops], np.float64))
+    points = 0 if graph.moves else graph.op.points
+    totals = [sum(calls.count(name) for name in names) * points for names in _KINDS.values()]
+    row = _log(np.array([*totals, graph.flops], np.float64))
     return np.repeat(row[None], graph.count, 0)
 
 
@@ -194,12 +196,12 @@ def _order(graph: LoopGraph) -> np.ndarray:
     return _columns(np.log2(total), np.log2(most), _log(depth_of), _log(trips_of), reduces)
 
 
-def _balance(graph: LoopGraph, threads: int) -> np.ndarray:
+def _balance(graph: LoopGraph, cores: int) -> np.ndarray:
     groups = np.ones(graph.count)
     for depth, loop in enumerate(graph.nest.around):
         groups = groups * graph.trips(depth) if loop.level == "workgroup" else groups
-    rounds = np.ceil(groups / threads)
-    return _columns(_log(groups / threads), 1.0 - groups / (rounds * threads))
+    rounds = np.ceil(groups / cores)
+    return _columns(_log(groups / cores), 1.0 - groups / (rounds * cores))
 
 
 def _intensities(graph: LoopGraph) -> np.ndarray:

@@ -16,8 +16,17 @@ from tcl_iree.transform_dialect.names import ENTRY
 from tcl_iree.transform_dialect.schedule import DEFAULT_FAMILY, Schedule
 from tcl_iree.workload.model import Workload
 
-Candidate = Schedule | str | None
-"""A family's schedule, a script as text, or None for IREE's default, which has no script."""
+
+@dataclass(frozen=True)
+class ScriptText:
+    """A script that starts at another sequence than usual."""
+
+    text: str
+    entry: str = ENTRY
+
+
+Candidate = Schedule | ScriptText | str | None
+"""A family's schedule, a script, or None for IREE's default, which has no script."""
 
 
 @dataclass(frozen=True)
@@ -46,20 +55,20 @@ class StepReader:
         self.workload, self.target = workload, target
         self._templates = Templates(workload, target)
 
-    def read(self, candidates: Sequence[Candidate], entry: str = ENTRY) -> Iterator[Steps]:
+    def read(self, candidates: Sequence[Candidate]) -> Iterator[Steps]:
         """The candidates' steps, in groups.
 
         Raises:
             FeatureError: a script is no valid MLIR.
         """
         made: list[tuple[int, Schedule]] = []
-        texts: dict[str | None, list[int]] = {}
+        texts: dict[ScriptText | None, list[int]] = {}
         for position, candidate in enumerate(candidates):
             if isinstance(candidate, Schedule) and candidate.family != DEFAULT_FAMILY:
                 made.append((position, candidate))
             else:
-                text = None if isinstance(candidate, Schedule) else candidate
-                texts.setdefault(text, []).append(position)
+                script = ScriptText(candidate) if isinstance(candidate, str) else candidate
+                texts.setdefault(None if isinstance(script, Schedule) else script, []).append(position)
         places = np.array([position for position, _ in made], np.int64)
         for chosen, template, values in self._templates.sort([schedule for _, schedule in made]):
             yield Steps(
@@ -69,11 +78,11 @@ class StepReader:
                 lambda template=template, values=values: template.row_numbers(values),  # type: ignore[misc]
                 lambda template=template, values=values: template.nest_numbers(values),  # type: ignore[misc]
             )
-        for text, positions in texts.items():
-            yield self._plain(text, np.array(positions), entry)
+        for script, positions in texts.items():
+            yield self._plain(script, np.array(positions))
 
-    def _plain(self, text: str | None, positions: np.ndarray, entry: str) -> Steps:
-        walked = walk(read_script(text, entry) if text else [], self.workload)
+    def _plain(self, script: ScriptText | None, positions: np.ndarray) -> Steps:
+        walked = walk(read_script(script.text, script.entry) if script else [], self.workload)
         row_numbers = np.array([row.numbers for row in walked.rows], np.int64).reshape(1, -1, ROW_NUMBERS)
         nest_numbers = np.array([number for nest in walked.nests for number in nest.numbers], np.int64)[None]
         count = len(positions)

@@ -13,7 +13,6 @@ from tcl_iree.features.steps import Candidate, StepReader
 from tcl_iree.features.vocabulary import COLUMNS, KIND_INDEX, ROLE_INDEX, UNKNOWN
 from tcl_iree.features.walk import Row
 from tcl_iree.target import Target
-from tcl_iree.transform_dialect.names import ENTRY
 from tcl_iree.workload.model import Workload
 
 _LOG = logging.getLogger(__name__)
@@ -55,9 +54,9 @@ class Tokenizer:
         """Rows in front that all sequences share."""
         return len(self._kinds)
 
-    def sequences(self, candidates: Sequence[Candidate], entry: str = ENTRY) -> Sequences:
+    def sequences(self, candidates: Sequence[Candidate]) -> Sequences:
         """One sequence a candidate; those of families' schedules without building their scripts one by one."""
-        found = list(self._reader.read(candidates, entry))
+        found = list(self._reader.read(candidates))
         made = self._empty(len(candidates), max((len(steps.rows) for steps in found), default=0))
         for steps in found:
             self._put(made, steps.positions, steps.rows, steps.row_numbers())

@@ -30,14 +30,13 @@ def build(name: str) -> Built:
     return NETWORKS[name]()
 
 
-def _encoder(family: str, sequence: int, **config: Any) -> Built:
-    """A transformer over tokens, with a mask as its second input."""
+def _encoder(sequence: int, **config: Any) -> Built:
+    """A BERT, with a mask as its second input."""
     import torch
-    import transformers
+    from transformers import BertConfig, BertModel
 
-    made = getattr(transformers, f"{family}Config")(**config)
-    options = {"add_pooling_layer": False} if family == "Bert" else {}
-    model = getattr(transformers, f"{family}Model")(made, **options)
+    made = BertConfig(**config)
+    model = BertModel(made, add_pooling_layer=False)
     ids = torch.randint(0, made.vocab_size, (1, sequence), generator=_generator())
     mask = torch.zeros(1, 1, sequence, sequence)
     return _wrap(model, lambda net, ids, mask: net(input_ids=ids, attention_mask=mask).last_hidden_state), (ids, mask)
@@ -73,19 +72,19 @@ def _patches(size: int, **config: Any) -> Built:
 
 # Layers of a transformer are alike: where only its dispatches matter, two of them have them all.
 NETWORKS: dict[str, Callable[[], Built]] = {
-    "bert-base": lambda: _encoder("Bert", 128),
+    "bert-base": lambda: _encoder(128),
     "gpt2-small": lambda: _decoder(64),
     "resnet-50": lambda: _vision("ResNet", 224),
     "mobilenet-v2": lambda: _vision("MobileNetV2", 224),
     "vit-base": lambda: _patches(224),
     "bert-mini": lambda: _encoder(
-        "Bert", 64, hidden_size=256, num_hidden_layers=2, num_attention_heads=4, intermediate_size=1024
+        64, hidden_size=256, num_hidden_layers=2, num_attention_heads=4, intermediate_size=1024
     ),
     "bert-small": lambda: _encoder(
-        "Bert", 112, hidden_size=512, num_hidden_layers=2, num_attention_heads=8, intermediate_size=2048
+        112, hidden_size=512, num_hidden_layers=2, num_attention_heads=8, intermediate_size=2048
     ),
     "bert-large": lambda: _encoder(
-        "Bert", 48, hidden_size=1024, num_hidden_layers=2, num_attention_heads=16, intermediate_size=4096
+        48, hidden_size=1024, num_hidden_layers=2, num_attention_heads=16, intermediate_size=4096
     ),
     "gpt2-tiny": lambda: _decoder(100, n_embd=384, n_head=6, n_layer=2),
     "deit-small": lambda: _patches(

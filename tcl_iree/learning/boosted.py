@@ -13,6 +13,7 @@ from tcl_iree.features.steps import Candidate
 from tcl_iree.learning.cost_model import CostModel, Epoch, FitOptions, State
 from tcl_iree.learning.groups import Group
 from tcl_iree.learning.metrics import Ranked, top_k
+from tcl_iree.learning.recent import Recent
 from tcl_iree.target import Target
 from tcl_iree.workload.model import Workload
 
@@ -37,6 +38,7 @@ class BoostedModel(CostModel):
 
     def __init__(self, eta: float = 0.3) -> None:
         self._eta = eta
+        self._encoders = Recent(StatementEncoder)
         self._history: Any = None
         self._recent: Any = None
         self._discount = 1.0
@@ -47,7 +49,7 @@ class BoostedModel(CostModel):
         return {"eta": self._eta}
 
     def fit(self, training: Sequence[Group], validation: Sequence[Group], options: FitOptions) -> list[Epoch]:
-        """Ten trees an epoch; the trees up to the best epoch are kept."""
+        """Ten trees an epoch; the trees up to the best epoch are kept. The loss told is the regret of top-1."""
         xgboost = _xgboost()
         data = self._matrix(training)
         held = [(group, self._features(group.workload, group.target, group.candidates)) for group in validation]
@@ -58,7 +60,11 @@ class BoostedModel(CostModel):
             booster = xgboost.train(settings, data, _ROUNDS_AN_EPOCH, xgb_model=booster)
             pools = [
                 Ranked(
-                    group.workload.key, 1.0, group.seconds, booster.predict(xgboost.DMatrix(rows), output_margin=True)
+                    group.workload.key,
+                    group.workload.key,
+                    1.0,
+                    group.seconds,
+                    booster.predict(xgboost.DMatrix(rows, nthread=1), output_margin=True),
                 )
                 for group, rows in held
             ]
@@ -78,6 +84,7 @@ class BoostedModel(CostModel):
         """Trees of the new measurements, on top of what history says, discounted by how many they are."""
         xgboost = _xgboost()
         groups = [group for group in groups if len(group) > 1]
+        self._recent, self._discount = None, 1.0
         if not groups:
             return
         self._discount = 2.0 ** -(sum(len(group) - 1 for group in groups) / _HALVED_BY)
@@ -96,7 +103,7 @@ class BoostedModel(CostModel):
         rows = self._features(workload, target, candidates)
         scores = self._old(rows) * self._discount
         if self._recent is not None:
-            scores = scores + self._recent.predict(_xgboost().DMatrix(rows), output_margin=True)
+            scores = scores + self._recent.predict(_xgboost().DMatrix(rows, nthread=1), output_margin=True)
         return scores
 
     def embed(self, workload: Workload, target: Target, candidates: Sequence[Candidate]) -> np.ndarray:
@@ -120,6 +127,7 @@ class BoostedModel(CostModel):
                 return None
             made = xgboost.Booster()
             made.load_model(bytearray(state[name].tobytes()))
+            made.set_param({"nthread": 1})
             return made
 
         self._history, self._recent = booster("history"), booster("recent")
@@ -134,17 +142,16 @@ class BoostedModel(CostModel):
     def _old(self, rows: np.ndarray) -> np.ndarray:
         if self._history is None:
             return np.zeros(len(rows))
-        return self._history.predict(_xgboost().DMatrix(rows), output_margin=True)
+        return self._history.predict(_xgboost().DMatrix(rows, nthread=1), output_margin=True)
 
     def _matrix(self, groups: Sequence[Group]) -> Any:
         rows = np.concatenate([self._features(group.workload, group.target, group.candidates) for group in groups])
         labels = np.concatenate([group.labels for group in groups])
         numbers = np.concatenate([np.full(len(group), number) for number, group in enumerate(groups)])
-        return _xgboost().DMatrix(rows, labels, qid=numbers)
+        return _xgboost().DMatrix(rows, labels, qid=numbers, nthread=1)
 
-    @staticmethod
-    def _features(workload: Workload, target: Target, candidates: Sequence[Candidate]) -> np.ndarray:
-        features, _ = StatementEncoder(workload, target).statements(candidates)
+    def _features(self, workload: Workload, target: Target, candidates: Sequence[Candidate]) -> np.ndarray:
+        features, _ = self._encoders.of(workload, target).statements(candidates)
         return np.concatenate([features[:, 0], features[:, 1:].sum(1)], axis=1).reshape(-1, 2 * FEATURES)
 
 

@@ -13,6 +13,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from tcl_iree.errors import LearningError
+from tcl_iree.features.statements import VERSION, feature_names
 from tcl_iree.features.vocabulary import vocabulary_hash
 from tcl_iree.learning.calibration import Calibration
 from tcl_iree.learning.cost_model import CostModel, Epoch
@@ -49,7 +50,7 @@ class Checkpoint:
             "config": self.model.config,
             "parameters": self.model.parameters,
             "bytes": len(weights),
-            "vocabulary": vocabulary_hash(),
+            "vocabulary": inputs_hash(),
             "iree": IREE_VERSION,
             "platforms": list(self.platforms),
             "training_keys": sorted(self.training_keys),
@@ -61,8 +62,7 @@ class Checkpoint:
         stem = _stem(path)
         try:
             stem.parent.mkdir(parents=True, exist_ok=True)
-            _write(stem.with_name(stem.name + WEIGHTS), weights)
-            _write(stem.with_name(stem.name + ABOUT), (json.dumps(about, indent=1) + "\n").encode())
+            _write_both(stem, weights, (json.dumps(about, indent=1) + "\n").encode())
         except OSError as error:
             raise LearningError(f"cannot write the checkpoint {stem}: {error.strerror or error}") from None
 
@@ -75,9 +75,9 @@ def load_checkpoint(path: Path) -> Checkpoint:
     """
     stem = _stem(path)
     about = read_about(path)
-    if about["vocabulary"] != vocabulary_hash():
+    if about["vocabulary"] != inputs_hash():
         raise LearningError(
-            f"{stem} was trained with another vocabulary ({about['vocabulary']}, not {vocabulary_hash()}); train it "
+            f"{stem} was trained with another vocabulary ({about['vocabulary']}, not {inputs_hash()}); train it "
             "again with this version of tcl-iree"
         )
     if about["iree"] != IREE_VERSION:
@@ -93,7 +93,7 @@ def load_checkpoint(path: Path) -> Checkpoint:
         raise LearningError(f"{file} is missing or damaged ({error}); restore it or train again") from None
     if hashlib.sha256(weights).hexdigest() != about["sha256"]:
         raise LearningError(f"{file} is not the file that {ABOUT} beside it describes; restore both or train again")
-    model = make_model(about["model"], **about["config"])
+    model = make_model(about["model"], about["config"])
     model.load_state(state)
     held = about["calibration"]
     return Checkpoint(
@@ -130,7 +130,16 @@ def _stem(path: Path) -> Path:
     return path.with_suffix("") if path.suffix in (WEIGHTS, ABOUT) else path
 
 
-def _write(path: Path, data: bytes) -> None:
-    waiting = path.with_name(f".{path.name}.new")
-    waiting.write_bytes(data)
-    os.replace(waiting, path)
+def inputs_hash() -> str:
+    """Changes when what models are given changes: kinds, roles and features."""
+    text = "\n".join((vocabulary_hash(), str(VERSION), *feature_names()))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _write_both(stem: Path, weights: bytes, about: bytes) -> None:
+    """Both files are on disk before either takes the place of an older one."""
+    held = {suffix: stem.with_name(f".{stem.name}{suffix}.new") for suffix in (WEIGHTS, ABOUT)}
+    held[WEIGHTS].write_bytes(weights)
+    held[ABOUT].write_bytes(about)
+    for suffix, waiting in held.items():
+        os.replace(waiting, stem.with_name(stem.name + suffix))

@@ -40,7 +40,8 @@ class FitOptions:
     Attributes:
         epochs: at most so many passes.
         patience: stop after so many passes without a better validation score.
-        resume: file that keeps the state of an unfinished run, and is gone on once it is there.
+        resume: file that keeps the state of a run after every pass; one that was cut off is gone on with. Whoever
+            asks for it removes it. Models that train in a minute do without.
         say: told about every pass.
     """
 
@@ -69,7 +70,7 @@ class CostModel(ABC):
 
     @abstractmethod
     def update(self, groups: Sequence[Group]) -> None:
-        """Learn from a few more measurements without forgetting the rest."""
+        """Learn from measurements taken since `fit`, all of them: those of earlier updates are given again."""
 
     @abstractmethod
     def predict(self, workload: Workload, target: Target, candidates: Sequence[Candidate]) -> np.ndarray:

@@ -9,13 +9,10 @@ import torch
 from torch import Tensor
 
 from tcl_iree.features.steps import Candidate
-from tcl_iree.target import Target
-from tcl_iree.workload.model import Workload
 
 Arrays = dict[str, np.ndarray]
 Batch = dict[str, Tensor]
 Encoder = Callable[[Sequence[Candidate]], Arrays]
-EncoderMaker = Callable[[Workload, Target], Encoder]
 
 
 def collate(parts: Sequence[Arrays]) -> Arrays:
@@ -32,10 +29,10 @@ def collate(parts: Sequence[Arrays]) -> Arrays:
     return made
 
 
-def tensors(arrays: Arrays) -> Batch:
+def tensors(arrays: Arrays, device: torch.device | None = None) -> Batch:
     """The same as tensors, whole numbers as torch indexes with them."""
     return {
-        name: torch.from_numpy(array.astype(np.float32 if array.dtype.kind == "f" else np.int64))
+        name: torch.from_numpy(array.astype(np.float32 if array.dtype.kind == "f" else np.int64)).to(device)
         for name, array in arrays.items()
     }
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from tcl_iree.errors import LearningError
 from tcl_iree.learning.cost_model import CostModel
 from tcl_iree.learning.groups import Group
-from tcl_iree.learning.metrics import Ranked, pairwise_accuracy, regret, top_k
+from tcl_iree.learning.metrics import Ranked, pairwise_accuracy, random_top_k, regret, top_k
 from tcl_iree.learning.split import Split
 
 _DRAWS = 1000
@@ -36,33 +37,62 @@ class Evaluation:
 
 
 def rank(model: CostModel, groups: Sequence[Group], split: Split | None = None) -> list[Ranked]:
-    """Pools with a model's scores; a workload of several networks is in one pool for each."""
+    """Pools with a model's scores.
+
+    Args:
+        split: says which networks run a workload and how often; a workload of several is in one pool for each, one that
+            it does not list in none. Without it each workload stands for itself.
+    """
     pools = []
     for group in groups:
-        scores = model.predict(group.workload, group.target, group.candidates)
-        places = split.occurrences(group.workload.key) if split else []
-        pools += [Ranked(name, count, group.seconds, scores) for name, count in places or [("other", 1)]]
+        key = group.workload.key
+        places = split.occurrences(key) if split else [(key, 1)]
+        if places:
+            scores = model.predict(group.workload, group.target, group.candidates)
+            pools += [Ranked(key, name, count, group.seconds, scores) for name, count in places]
     return pools
 
 
 def evaluate(pools: Sequence[Ranked]) -> Evaluation:
-    """The figures."""
+    """The figures.
+
+    Raises:
+        LearningError: there are no pools.
+    """
+    if not pools:
+        raise LearningError("there is nothing to evaluate: no workload of the data is listed in the split")
     first, fifth = top_k(pools, 1), top_k(pools, 5)
+    distinct = list({pool.workload: pool for pool in pools}.values())
     return Evaluation(
         first["mean"],
         fifth["mean"],
         first["sums"],
         fifth["sums"],
-        float(np.mean([pairwise_accuracy(pool) for pool in pools])),
-        float(np.mean([regret(pool) for pool in pools])),
-        len(pools),
-        sum(len(pool.seconds) for pool in pools),
+        float(np.mean([pairwise_accuracy(pool) for pool in distinct])),
+        float(np.mean([regret(pool) for pool in distinct])),
+        len(distinct),
+        sum(len(pool.seconds) for pool in distinct),
+    )
+
+
+def evaluate_guessing(pools: Sequence[Ranked], seed: int = 0) -> Evaluation:
+    """The figures of choosing at random, averaged over many draws."""
+    rng = np.random.default_rng(seed)
+    first, fifth = (random_top_k(pools, count, rng) for count in (1, 5))
+    found = evaluate(pools)
+    return replace(
+        found,
+        top_1=first["mean"],
+        top_5=fifth["mean"],
+        top_1_sums=first["sums"],
+        top_5_sums=fifth["sums"],
+        accuracy=0.5,
     )
 
 
 def interval(pools: Sequence[Sequence[Ranked]], count: int, seed: int = 0) -> tuple[float, float]:
     """95 % bootstrap interval of top-k, over seeds of one model and over workloads."""
-    return _spread([np.array([_top(pools, count, *draw)]) for draw in _drawn(len(pools), len(pools[0]), seed)])
+    return _spread([_top(pools, count, *draw) for draw in _drawn(len(pools), pools[0], seed)])
 
 
 def ahead(
@@ -73,21 +103,30 @@ def ahead(
     Args:
         one, other: pools of each seed, in the same order for both.
     """
-    seeds, workloads = min(len(one), len(other)), len(one[0])
-    return _spread([
-        np.array([_top(one, count, *draw) - _top(other, count, *draw)]) for draw in _drawn(seeds, workloads, seed)
-    ])  # fmt: skip
+    drawn = _drawn(min(len(one), len(other)), one[0], seed)
+    return _spread([_top(one, count, *draw) - _top(other, count, *draw) for draw in drawn])
 
 
-def _drawn(seeds: int, workloads: int, seed: int) -> list[tuple[np.ndarray, np.ndarray]]:
+def _drawn(seeds: int, pools: Sequence[Ranked], seed: int) -> list[tuple[list[int], list[int]]]:
+    """Seeds and pools; a workload is drawn with all the networks it is of."""
     rng = np.random.default_rng(seed)
-    return [(rng.integers(seeds, size=seeds), rng.integers(workloads, size=workloads)) for _ in range(_DRAWS)]
+    places: dict[str, list[int]] = {}
+    for index, pool in enumerate(pools):
+        places.setdefault(pool.workload, []).append(index)
+    held = list(places.values())
+    return [
+        (
+            rng.integers(seeds, size=seeds).tolist(),
+            [index for drawn in rng.integers(len(held), size=len(held)) for index in held[drawn]],
+        )
+        for _ in range(_DRAWS)
+    ]
 
 
-def _top(pools: Sequence[Sequence[Ranked]], count: int, seeds: np.ndarray, workloads: np.ndarray) -> float:
-    return float(np.mean([top_k([pools[one][index] for index in workloads], count)["mean"] for one in seeds]))
+def _top(pools: Sequence[Sequence[Ranked]], count: int, seeds: Sequence[int], chosen: Sequence[int]) -> float:
+    return float(np.mean([top_k([pools[one][index] for index in chosen], count)["mean"] for one in seeds]))
 
 
-def _spread(values: list[np.ndarray]) -> tuple[float, float]:
-    low, high = np.quantile(np.concatenate(values), (0.025, 0.975))
+def _spread(values: Sequence[float]) -> tuple[float, float]:
+    low, high = np.quantile(values, (0.025, 0.975))
     return float(low), float(high)

@@ -14,6 +14,7 @@ from tcl_iree.features.steps import Candidate, StepReader
 from tcl_iree.hardware import Hardware
 from tcl_iree.learning.cost_model import CostModel, Epoch, FitOptions, State
 from tcl_iree.learning.groups import Group
+from tcl_iree.learning.recent import Recent
 from tcl_iree.target import Target
 from tcl_iree.workload.model import Workload
 
@@ -64,17 +65,19 @@ class RooflineModel(_Unlearned):
 
     name = "roofline"
 
+    def __init__(self) -> None:
+        self._readers = Recent(StepReader)
+
     def predict(self, workload: Workload, target: Target, candidates: Sequence[Candidate]) -> np.ndarray:
         """The logarithm of a speed."""
         made = np.zeros(len(candidates))
-        for steps in StepReader(workload, target).read(candidates):
-            graphs = [graph for graph in loop_graphs(workload, steps) if graph.op.flops]
-            costs = [_cost(graph, target.hardware, max(1, target.threads)) for graph in graphs]
+        for steps in self._readers.of(workload, target).read(candidates):
+            costs = [_cost(graph, target.hardware) for graph in loop_graphs(workload, steps)]
             made[steps.positions] = -np.log2(np.maximum(sum(costs, np.zeros(len(steps.positions))), 1e-9))
         return made
 
 
-def _cost(graph: LoopGraph, hardware: Hardware, threads: int) -> np.ndarray:
+def _cost(graph: LoopGraph, hardware: Hardware) -> np.ndarray:
     """Time in units of one vector instruction."""
     count = graph.count
     width = max((graph.graph.nodes[tensor]["width"] for tensor in graph.tensors), default=4)
@@ -91,7 +94,7 @@ def _cost(graph: LoopGraph, hardware: Hardware, threads: int) -> np.ndarray:
     accumulators = parallel / lanes
     busy = np.clip(accumulators / _IN_FLIGHT, 1.0 / _IN_FLIGHT, 1.0)
     spilled = np.maximum(1.0, accumulators / max(1, hardware.vector_registers))
-    each = graph.op.flops / max(1, graph.op.points) / 2.0
+    each = graph.flops / max(1, graph.op.points) / 2.0
     compute = each * executed / lanes / filled / busy * spilled
     traffic = _traffic(graph, outer, hardware.l1_bytes) * _L2_COST + _traffic(graph, outer, hardware.l2_bytes) * (
         _MEMORY_COST / 8.0
@@ -99,7 +102,8 @@ def _cost(graph: LoopGraph, hardware: Hardware, threads: int) -> np.ndarray:
     groups = np.ones(count)
     for depth, around in enumerate(graph.nest.around):
         groups = groups * graph.trips(depth) if around.level == "workgroup" else groups
-    waiting = np.ceil(groups / threads) * threads / groups
+    cores = max(1, hardware.cores)
+    waiting = np.ceil(groups / cores) * cores / groups
     return np.maximum(compute, traffic / hardware.vector_bytes * lanes) * waiting
 
 

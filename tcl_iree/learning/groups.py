@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,14 +11,20 @@ from functools import cached_property
 import numpy as np
 
 from tcl_iree.database import UNMEASURED, Database, ScheduleRecord, Trial, WorkloadRecord
-from tcl_iree.errors import LearningError, TclIreeError
-from tcl_iree.features.steps import Candidate
+from tcl_iree.errors import FeatureError, LearningError, TclIreeError, WorkloadError
+from tcl_iree.features.script_ops import read_script
+from tcl_iree.features.steps import Candidate, ScriptText
 from tcl_iree.hardware import Hardware
+from tcl_iree.measure.builder import IREE_VERSION
 from tcl_iree.target import Target
 from tcl_iree.transform_dialect.families import FAMILIES, family_of
 from tcl_iree.transform_dialect.schedule import DEFAULT_FAMILY, Schedule
 from tcl_iree.workload.analysis import analyse
 from tcl_iree.workload.model import Workload
+
+_LOG = logging.getLogger(__name__)
+# Scripts of each family that are compared with what the family writes now.
+_COMPARED = 8
 
 
 @dataclass(frozen=True)
@@ -52,36 +59,37 @@ class Group:
         """Whether each candidate compiled and gave right results."""
         return ~np.isnan(self.seconds)
 
-    def take(self, chosen: Sequence[int] | np.ndarray) -> Group:
-        """The same with some of the candidates; the default stays the first."""
-        wanted = [0, *(int(index) for index in chosen if index != 0)]
-        origins = tuple(self.origins[index] for index in wanted) if self.origins else ()
-        picked = tuple(self.candidates[index] for index in wanted)
-        return Group(self.workload, self.target, self.platform, picked, self.seconds[wanted], origins)
 
+def load_groups(database: Database, platform: str = "", least: int = 2) -> list[Group]:
+    """Groups of everything measured in a database with this version of IREE.
 
-def load_groups(database: Database, platform: str | None = None, least: int = 2) -> list[Group]:
-    """Groups of everything measured in a database.
+    What cannot be read (a script that is no valid MLIR, a workload of another version) is left out with a warning.
 
     Args:
-        platform: only of this target key.
+        platform: only of target keys that begin like this.
         least: leave out groups with fewer candidates.
 
     Raises:
         LearningError: nothing to learn from, or times that are no numbers.
     """
     schedules, workloads = database.schedules(), {row.key: row for row in database.workloads()}
-    found: dict[tuple[str, str, str, str], list[Trial]] = {}
-    for trial in database.trials(target=platform):
-        if trial.status != UNMEASURED:
-            _check(trial, database)
-            found.setdefault((trial.workload, trial.target, trial.iree, trial.flags), []).append(trial)
+    found: dict[tuple[str, ...], list[Trial]] = {}
+    others = set()
+    for trial in database.trials():
+        if trial.status == UNMEASURED or not trial.target.startswith(platform):
+            continue
+        if trial.iree != IREE_VERSION:
+            others.add(trial.iree)
+            continue
+        _check(trial, database)
+        found.setdefault((trial.workload, trial.target, trial.flags, trial.reference or ""), []).append(trial)
     groups = [_group(workloads[key[0]], trials, schedules) for key, trials in sorted(found.items())]
-    kept = [group for group in groups if group and len(group) >= least]
+    kept = [group for group in groups if group and len(group) >= least and group.works[1:].any()]
     if not kept:
         raise LearningError(
             f"{database.path} has no measured programs to learn from"
             + (f" on {platform}" if platform else "")
+            + (f" with IREE {IREE_VERSION} (there are some with {', '.join(sorted(others))})" if others else "")
             + "; measure some with `tcl-iree collect` or `tcl-iree tune`"
         )
     return kept
@@ -105,20 +113,32 @@ def _group(record: WorkloadRecord, trials: list[Trial], schedules: Mapping[str, 
     target = target_of(trials[-1])
     if not timed or target is None:
         return None
-    default = float(np.median(timed))
-    workload = analyse(record.payload)
-    ratios: dict[str, list[Trial]] = {}
+    try:
+        workload = analyse(record.payload)
+    except WorkloadError as error:
+        _LOG.warning("workload %s is left out: %s", record.label, error)
+        return None
+    by_schedule: dict[str, list[Trial]] = {}
     for trial in trials:
         if schedules[trial.schedule].family != DEFAULT_FAMILY:
-            ratios.setdefault(trial.schedule, []).append(trial)
-    records = [schedules[sha] for sha in ratios]
-    seconds = [default]
-    for measured in ratios.values():
-        good = [trial.ratio for trial in measured if trial.status == "ok" and trial.ratio]
-        seconds.append(default / float(np.median(good)) if good else float("nan"))
-    origins = ("", *(measured[-1].origin for measured in ratios.values()))
-    candidates = (None, *_candidates(records, workload, target))
-    return Group(workload, target, trials[-1].target, candidates, np.array(seconds), origins)
+            by_schedule.setdefault(trial.schedule, []).append(trial)
+    default = float(np.median(timed))
+    candidates: list[Candidate] = [None]
+    seconds, origins = [default], [""]
+    read = _candidates([schedules[sha] for sha in by_schedule], workload, target)
+    for candidate, measured in zip(read, by_schedule.values(), strict=True):
+        if candidate is not None:
+            candidates.append(candidate)
+            seconds.append(default / _ratio(measured))
+            origins.append(measured[-1].origin)
+    return Group(workload, target, trials[-1].target, tuple(candidates), np.array(seconds), tuple(origins))
+
+
+def _ratio(trials: Sequence[Trial]) -> float:
+    """Of one schedule: the median over the trials that were timed in full, or over all; NaN if none was right."""
+    good = [trial for trial in trials if trial.status == "ok" and trial.ratio]
+    full = [trial for trial in good if not trial.stopped_early] or good
+    return float(np.median([trial.ratio or 0.0 for trial in full])) if full else float("nan")
 
 
 def target_of(trial: Trial) -> Target | None:
@@ -137,20 +157,46 @@ def target_of(trial: Trial) -> Target | None:
 
 
 def _candidates(records: Sequence[ScheduleRecord], workload: Workload, target: Target) -> list[Candidate]:
-    """Schedules where their family still writes the very script that was measured, else that script."""
-    known = {family.name for family in FAMILIES}
-    same: dict[str, bool] = {}
-    made: list[Candidate] = []
+    """Schedules where their family still writes the very script that was measured, else that script.
+
+    A script that cannot be read gives None.
+    """
+    by_family: dict[str, list[ScheduleRecord]] = {}
     for record in records:
-        schedule = Schedule.from_plain(record.family, record.decisions)
-        if record.family in known and record.family not in same:
-            same[record.family] = _unchanged(schedule, record.script, workload, target)
-        made.append(schedule if same.get(record.family) else record.script)
-    return made
+        by_family.setdefault(record.family, []).append(record)
+    same = {name: _unchanged(held, workload, target) for name, held in by_family.items()}
+    return [
+        Schedule.from_plain(record.family, record.decisions) if same[record.family] else _readable(record)
+        for record in records
+    ]
 
 
-def _unchanged(schedule: Schedule, script: str | None, workload: Workload, target: Target) -> bool:
+def _unchanged(records: Sequence[ScheduleRecord], workload: Workload, target: Target) -> bool:
+    """Whether a family takes these decisions and writes the scripts that were measured; a few are compared."""
+    if records[0].family not in {family.name for family in FAMILIES}:
+        return False
+    family = family_of(records[0].family)
+    if family.why_not(workload, target):
+        return False
+    names = {decision.name for decision in family.decisions(workload, target)}
+    if any(set(record.decisions) != names for record in records):
+        return False
+    compared = records[:: max(1, len(records) // _COMPARED)]
     try:
-        return script is None or family_of(schedule.family).script(schedule, workload, target) == script
+        written = [
+            family.script(Schedule.from_plain(record.family, record.decisions), workload, target) for record in compared
+        ]
     except (TclIreeError, KeyError):
         return False
+    return all(record.script in (None, script) for record, script in zip(compared, written, strict=True))
+
+
+def _readable(record: ScheduleRecord) -> ScriptText | None:
+    if record.script is None:
+        return None
+    try:
+        read_script(record.script, record.entry)
+    except FeatureError as error:
+        _LOG.warning("a script is left out: %s", error)
+        return None
+    return ScriptText(record.script, record.entry)

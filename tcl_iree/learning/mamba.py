@@ -19,6 +19,8 @@ from tcl_iree.learning.network import Network
 from tcl_iree.target import Target
 from tcl_iree.workload.model import Workload
 
+_CHUNK = 64
+
 
 class MambaNetwork(Network):
     """Embeds each row, reads the sequence with a few Mamba blocks, scores its end and its mean.
@@ -95,26 +97,33 @@ class MambaNetwork(Network):
 
     @staticmethod
     def _pool(rows: Tensor, lengths: Tensor) -> Tensor:
-        places = torch.arange(rows.shape[1])
+        places = torch.arange(rows.shape[1], device=rows.device)
         mask = (places[None] < lengths[:, None]).unsqueeze(-1)
         mean = (rows * mask).sum(1) / lengths[:, None]
-        last = rows[torch.arange(len(rows)), lengths - 1]
+        last = rows[torch.arange(len(rows), device=rows.device), lengths - 1]
         return torch.cat([last, mean], dim=-1)
 
     def _quickly(self, batch: Batch) -> Tensor:
         """The same without gradients: what all candidates share at the front is read once."""
         shared = int(batch["shared"].min())
-        same = all(bool((batch[name][:, :shared] == batch[name][:1, :shared]).all()) for name in ("kinds", "numbers"))
-        if shared == 0 or not same:
-            rows, _ = self._read(batch, slice(None), None)
-            return self._pool(rows, batch["lengths"])
+        if any(bool((batch[name][:, :shared] != batch[name][:1, :shared]).any()) for name in ("kinds", "numbers")):
+            shared = 0
+        if shared == 0:
+            return torch.cat(
+                [self._pool(self._read(part, slice(None), None)[0], part["lengths"]) for part in _chunks(batch)]
+            )
         front, carried = self._read({name: value[:1] for name, value in batch.items()}, slice(0, shared), None)
         native = native_scan() if not front.is_cuda else None
         if native and front.shape[-1] % VECTOR == 0:
             kinds, roles, numbers, lengths = (batch[name] for name in ("kinds", "roles", "numbers", "lengths"))
             return native.read_sequences(kinds, roles, numbers, lengths, shared, self._weights(front[0], carried))
-        rows, _ = self._read(batch, slice(shared, None), carried)
-        return self._pool(torch.cat([front.expand(len(rows), -1, -1), rows], dim=1), batch["lengths"])
+        made = []
+        for part in _chunks(batch):
+            whole = front.expand(len(part["lengths"]), -1, -1)
+            if part["numbers"].shape[1] > shared:
+                whole = torch.cat([whole, self._read(part, slice(shared, None), carried)[0]], dim=1)
+            made.append(self._pool(whole, part["lengths"]))
+        return torch.cat(made)
 
     def _weights(self, front: Tensor, carried: list[Carried]) -> SequenceWeights:
         epsilon = self.norms[0].eps
@@ -131,3 +140,9 @@ class MambaNetwork(Network):
                 for block, norm, before in zip(self.blocks, self.norms, carried, strict=True)
             ),
         )
+
+
+def _chunks(batch: Batch) -> list[Batch]:
+    """Few candidates at once, so that what torch needs for them stays small."""
+    count = len(batch["lengths"])
+    return [{name: value[start : start + _CHUNK] for name, value in batch.items()} for start in range(0, count, _CHUNK)]

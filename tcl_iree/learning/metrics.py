@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -13,12 +13,14 @@ class Ranked:
     """One workload's pool of candidates with a model's scores.
 
     Attributes:
+        workload: its key.
         network: where the workload is from; several networks may share one.
         weight: how often it occurs in the network.
         seconds: of each candidate; NaN if it failed. The first is IREE's default.
         scores: higher is thought faster.
     """
 
+    workload: str
     network: str
     weight: float
     seconds: np.ndarray
@@ -50,10 +52,9 @@ def top_k(pools: Sequence[Ranked], count: int) -> dict[str, float]:
 
 def random_top_k(pools: Sequence[Ranked], count: int, rng: np.random.Generator, draws: int = 200) -> dict[str, float]:
     """What choosing at random scores, averaged over draws."""
-    found: list[Mapping[str, float]] = []
-    for _ in range(draws):
-        shuffled = [Ranked(pool.network, pool.weight, pool.seconds, rng.random(len(pool.seconds))) for pool in pools]
-        found.append(top_k(shuffled, count))
+    found = [
+        top_k([replace(pool, scores=rng.random(len(pool.seconds))) for pool in pools], count) for _ in range(draws)
+    ]
     return {form: float(np.mean([entry[form] for entry in found])) for form in ("mean", "sums")}
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from tcl_iree.errors import LearningError
@@ -34,15 +34,18 @@ MODELS: dict[str, tuple[Callable[..., CostModel], str]] = {
 }
 
 
-def make_model(name: str, **config: Any) -> CostModel:
+def make_model(name: str, config: Mapping[str, Any] | None = None) -> CostModel:
     """An untrained model.
 
     Raises:
-        LearningError: there is none of this name, or it does not take these arguments.
+        LearningError: there is none of this name, or it does not take these settings.
     """
     if name not in MODELS:
         raise LearningError(f"there is no cost model {name!r}; known: {', '.join(MODELS)}")
+    config = config or {}
+    if any(not value > 0 for value in config.values()):
+        raise LearningError(f"settings of a model must be more than 0, unlike {dict(config)}")
     try:
         return MODELS[name][0](**config)
-    except TypeError as error:
-        raise LearningError(f"the model {name} cannot be made with {config}: {error}") from None
+    except (TypeError, RuntimeError) as error:
+        raise LearningError(f"the model {name} cannot be made with {dict(config)}: {error}") from None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,13 +18,13 @@ from tcl_iree.learning.groups import Group
 from tcl_iree.learning.metrics import Ranked, top_k
 from tcl_iree.learning.network import Network
 from tcl_iree.learning.ranking import lambda_rank
-from tcl_iree.learning.unfinished import Unfinished
+from tcl_iree.learning.recent import Recent
+from tcl_iree.learning.unfinished import Unfinished, fingerprint
 from tcl_iree.target import Target
 from tcl_iree.workload.model import Workload
 
 Loss = Callable[[Tensor, Tensor, Tensor], Tensor]
 
-_ENCODERS_KEPT = 64
 _PREDICTED_AT_ONCE = 4096
 
 
@@ -59,7 +58,10 @@ class NeuralModel(CostModel):
 
     def __init__(self, network: Network, recipe: TrainingRecipe | None = None, loss: Loss = lambda_rank) -> None:
         self.network, self.recipe, self._loss = network.eval(), recipe or TrainingRecipe(), loss
-        self._encoders: OrderedDict[tuple[str, Target], Encoder] = OrderedDict()
+        self._encoders: Recent[Encoder] = Recent(network.encoder)
+        self._device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        self.network.to(self._device)
+        self._fitted = copy.deepcopy(self.network.state_dict())
 
     @property
     def name(self) -> str:
@@ -80,7 +82,9 @@ class NeuralModel(CostModel):
         self.network.prepare([part for part, _ in encoded])
         optimizer = self._optimizer(self.recipe.rate)
         rng = np.random.default_rng(options.seed)
-        kept = Unfinished(options.resume, self.network, optimizer, rng)
+        settings = (self.name, self.config, self.recipe, options.seed, options.epochs, len(training))
+        run = fingerprint(settings, [*training, *validation])
+        kept = Unfinished(options.resume, run, self.network, optimizer, rng)
         progress = kept.restore()
         best = progress.best or copy.deepcopy(self.network.state_dict())
         for number in range(len(progress.epochs), options.epochs):
@@ -98,11 +102,12 @@ class NeuralModel(CostModel):
             options.say(epoch)
         self.network.load_state_dict(best)
         self.network.eval()
-        kept.forget()
+        self._fitted = copy.deepcopy(best)
         return list(progress.epochs)
 
     def update(self, groups: Sequence[Group]) -> None:
-        """See `CostModel`."""
+        """From the fitted weights on, whatever earlier updates did."""
+        self.network.load_state_dict(self._fitted)
         encoded = [self._encode(group) for group in groups if len(group) > 1]
         optimizer, rng = self._optimizer(self.recipe.update_rate), np.random.default_rng(0)
         done = 0
@@ -116,11 +121,11 @@ class NeuralModel(CostModel):
         """See `CostModel`."""
         if not candidates:
             return np.zeros(0)
-        return self._in_parts(self._encoder(workload, target)(candidates), scores=True)
+        return self._in_parts(self._encoders.of(workload, target)(candidates), scores=True)
 
     def embed(self, workload: Workload, target: Target, candidates: Sequence[Candidate]) -> np.ndarray:
         """See `CostModel`."""
-        return self._in_parts(self._encoder(workload, target)(candidates), scores=False)
+        return self._in_parts(self._encoders.of(workload, target)(candidates), scores=False)
 
     def state(self) -> State:
         """The network's weights."""
@@ -130,6 +135,7 @@ class NeuralModel(CostModel):
         """See `CostModel`."""
         self.network.load_state_dict({name: torch.from_numpy(np.array(value)) for name, value in state.items()})
         self.network.eval()
+        self._fitted = copy.deepcopy(self.network.state_dict())
 
     def _start_again(self) -> None:
         fresh = type(self.network)(**self.network.config)
@@ -138,17 +144,8 @@ class NeuralModel(CostModel):
     def _optimizer(self, rate: float) -> torch.optim.Optimizer:
         return torch.optim.Adam(self.network.parameters(), lr=rate, weight_decay=self.recipe.decay)
 
-    def _encoder(self, workload: Workload, target: Target) -> Encoder:
-        key = (workload.key, target)
-        if key not in self._encoders:
-            self._encoders[key] = self.network.encoder(workload, target)
-            if len(self._encoders) > _ENCODERS_KEPT:
-                self._encoders.popitem(last=False)
-        self._encoders.move_to_end(key)
-        return self._encoders[key]
-
     def _encode(self, group: Group) -> tuple[Arrays, np.ndarray]:
-        return self._encoder(group.workload, group.target)(group.candidates), group.labels
+        return self._encoders.of(group.workload, group.target)(group.candidates), group.labels
 
     @torch.no_grad()
     def _in_parts(self, arrays: Arrays, scores: bool) -> np.ndarray:
@@ -156,7 +153,7 @@ class NeuralModel(CostModel):
         run = self.network if scores else self.network.embedding
         count = len(next(iter(arrays.values())))
         parts = [
-            run(tensors(rows(arrays, slice(start, start + _PREDICTED_AT_ONCE)))).numpy()
+            run(tensors(rows(arrays, slice(start, start + _PREDICTED_AT_ONCE)), self._device)).cpu().numpy()
             for start in range(0, count, _PREDICTED_AT_ONCE)
         ]
         return np.concatenate(parts)
@@ -183,7 +180,7 @@ class NeuralModel(CostModel):
     def _step(self, batch: list[tuple[Arrays, np.ndarray]], optimizer: torch.optim.Optimizer) -> float:
         self.network.train()
         longest = max(len(labels) for _, labels in batch)
-        scores = self.network(tensors(collate([arrays for arrays, _ in batch])))
+        scores = self.network(tensors(collate([arrays for arrays, _ in batch]), self._device)).cpu()
         parts = scores.split([len(labels) for _, labels in batch])
         listed = torch.stack([torch.nn.functional.pad(part, (0, longest - len(part))) for part in parts])
         labels = torch.from_numpy(np.stack([np.pad(given, (0, longest - len(given))) for _, given in batch]))
@@ -197,7 +194,7 @@ class NeuralModel(CostModel):
 
     def _validate(self, groups: Sequence[Group], encoded: list[tuple[Arrays, np.ndarray]]) -> tuple[float, float]:
         pools = [
-            Ranked(group.workload.key, 1.0, group.seconds, self._in_parts(arrays, scores=True))
+            Ranked(group.workload.key, group.workload.key, 1.0, group.seconds, self._in_parts(arrays, scores=True))
             for group, (arrays, _) in zip(groups, encoded, strict=True)
         ]
         return (top_k(pools, 1)["mean"], top_k(pools, 5)["mean"]) if pools else (0.0, 0.0)

@@ -180,7 +180,7 @@ void read_block(const Block& block, const Shape& shape, Room& room, int64_t leng
 
 extern "C" {
 
-// y and all states, for training. `states` may be null.
+// y and all states, for training.
 void scan_forward(const float* x, const float* delta, const float* A, const float* B, const float* C, float* y,
                   float* states, int64_t batch, int64_t length, int64_t channels, int64_t count, int threads) {
   const int64_t plane = count * channels;
@@ -202,7 +202,7 @@ void scan_forward(const float* x, const float* delta, const float* A, const floa
           ys[c] += leaving * hs[c];
         }
       }
-      if (states) std::memcpy(states + row * plane, h, plane * sizeof(float));
+      std::memcpy(states + row * plane, h, plane * sizeof(float));
     }
   }
 }

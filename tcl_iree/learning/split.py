@@ -57,13 +57,18 @@ class Split:
         """The networks a workload occurs in, and how often."""
         return [(network, keys[key]) for part in self.members.values() for network, keys in part.items() if key in keys]
 
-    def refuse_overlap(self, keys: Iterable[str]) -> None:
+    def refuse_overlap(self, keys: Iterable[str], tested: Iterable[Group] = ()) -> None:
         """Raise if a model learned from test data.
+
+        Args:
+            keys: of the workloads it learned from.
+            tested: groups it is to be tested on.
 
         Raises:
             LearningError: which workload it is.
         """
         held = {key for network in self.members[TEST].values() for key in network}
+        held |= {group.workload.key for group in tested}
         seen = sorted(held & set(keys))
         if seen:
             raise LearningError(

@@ -18,6 +18,8 @@ from tcl_iree.target import Target
 from tcl_iree.workload.model import Workload
 
 _WIDTH = 256
+_LEAST_SPREAD = 0.05
+_FARTHEST = 8.0
 
 
 class TensetNetwork(Network):
@@ -56,12 +58,14 @@ class TensetNetwork(Network):
         ]
         rows = np.concatenate(used)
         self.mean.copy_(torch.from_numpy(rows.mean(0)))
-        self.spread.copy_(torch.from_numpy(np.maximum(rows.std(0), 1e-3)))
+        # What hardly varies in training is left as it is: dividing by almost nothing would blow it up elsewhere.
+        spread = rows.std(0)
+        self.spread.copy_(torch.from_numpy(np.where(spread > _LEAST_SPREAD, spread, 1.0)))
 
     def embedding(self, batch: Batch) -> Tensor:
         """The sum over statements, after the residual layers."""
-        rows = self.statement((batch["features"] - self.mean) / self.spread)
-        mask = torch.arange(rows.shape[1])[None] < batch["counts"][:, None]
+        rows = self.statement(((batch["features"] - self.mean) / self.spread).clamp(-_FARTHEST, _FARTHEST))
+        mask = torch.arange(rows.shape[1], device=rows.device)[None] < batch["counts"][:, None]
         summed = (rows * mask.unsqueeze(-1)).sum(1)
         summed = functional.relu(self.first(summed)) + summed
         return functional.relu(self.second(summed)) + summed

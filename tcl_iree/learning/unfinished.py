@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ from safetensors.torch import save_file
 
 from tcl_iree.errors import LearningError
 from tcl_iree.learning.cost_model import Epoch
+from tcl_iree.learning.groups import Group
 
 
 @dataclass(frozen=True)
@@ -43,17 +46,31 @@ class Progress:
         )
 
 
+def fingerprint(settings: object, groups: Iterable[Group]) -> str:
+    """A name for a run: another for other settings, programs or times."""
+    digest = hashlib.sha256(repr(settings).encode())
+    for group in groups:
+        digest.update(f"{group.workload.key} {group.platform}".encode() + group.labels.tobytes())
+    return digest.hexdigest()[:16]
+
+
 class Unfinished:
     """The file that holds an unfinished run: weights, the best weights, the optimizer and the random numbers.
 
     Args:
         path: None keeps nothing.
+        run: the run's fingerprint; the file of another is refused.
     """
 
     def __init__(
-        self, path: Path | None, network: torch.nn.Module, optimizer: torch.optim.Optimizer, rng: np.random.Generator
+        self,
+        path: Path | None,
+        run: str,
+        network: torch.nn.Module,
+        optimizer: torch.optim.Optimizer,
+        rng: np.random.Generator,
     ) -> None:
-        self._path, self._network, self._optimizer, self._rng = path, network, optimizer, rng
+        self._path, self._run, self._network, self._optimizer, self._rng = path, run, network, optimizer, rng
 
     def keep(self, progress: Progress, best: dict[str, torch.Tensor]) -> None:
         """Write everything; the file is whole at any moment."""
@@ -68,12 +85,16 @@ class Unfinished:
             "best_score": progress.best_score,
             "stale": progress.stale,
             "rng": self._rng.bit_generator.state,
+            "run": self._run,
         }
         copied = {name: value.detach().clone().contiguous() for name, value in held.items()}
         waiting = self._path.with_name(f"{self._path.name}.new")
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        save_file(copied, waiting, metadata={"training": json.dumps(about)})
-        os.replace(waiting, self._path)
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            save_file(copied, waiting, metadata={"training": json.dumps(about)})
+            os.replace(waiting, self._path)
+        except (OSError, SafetensorError) as error:
+            raise LearningError(f"cannot write {self._path}: {error}") from None
 
     def restore(self) -> Progress:
         """Take up a run where it was cut off; a fresh one if there is none.
@@ -87,6 +108,8 @@ class Unfinished:
             with safe_open(self._path, "pt") as file:
                 about: dict[str, Any] = json.loads((file.metadata() or {})["training"])
                 held = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            if about["run"] != self._run:
+                raise ValueError("it is of other data or settings")
             self._network.load_state_dict(_under(held, "now/"))
             self._restore_optimizer(_under(held, "optimizer/"))
         except (SafetensorError, KeyError, RuntimeError, ValueError, OSError) as error:
@@ -97,11 +120,6 @@ class Unfinished:
         self._rng.bit_generator.state = about["rng"]
         epochs = tuple(Epoch(**epoch) for epoch in about["epochs"])
         return Progress(epochs, about["best_score"], about["stale"], _under(held, "best/"))
-
-    def forget(self) -> None:
-        """Remove the file of a run that is finished."""
-        if self._path:
-            self._path.unlink(missing_ok=True)
 
     def _restore_optimizer(self, held: dict[str, torch.Tensor]) -> None:
         whole = self._optimizer.state_dict()

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
+import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from tcl_iree.database import Database, Trial, export_parquet
-from tcl_iree.errors import MeasureError, OptionError, TclIreeError
+from tcl_iree.database import Database, export_parquet, trial_uids
+from tcl_iree.errors import MeasureError, ModelError, OptionError, TclIreeError
 from tcl_iree.frontend import Dispatch, extract, load_model
 from tcl_iree.measure.builder import Builder
 from tcl_iree.measure.runner import Runner
@@ -21,7 +22,7 @@ from tcl_iree.transform_dialect.space import Space
 from tcl_iree.workflows.base_flags import choose_base, with_stack
 from tcl_iree.workflows.workload_search import WorkloadSearch
 
-# Labels are learned from as they are: slow programs count too, so none is given up early.
+# Labels are learned from as they are, slow programs' too: only hopeless ones are given up early.
 _LABELLING = TimingPolicy(round_seconds=0.02, max_rounds=16, precision=0.015, patience=1.0, give_up_at=20.0)
 _BATCH = 16
 _SHARD_TRIALS = 500
@@ -32,9 +33,11 @@ class CollectOptions:
     """What to collect.
 
     Attributes:
-        budget: programs to measure in all, those of earlier runs included; None for all there are.
+        budget: programs in all, those that earlier runs measured for the same networks and seed included; None for
+            all there are.
         per_workload: programs of each distinct workload.
-        evolved: share of them that are children of the fastest, and marked so.
+        evolved: share of them that come after the random ones: mostly children of the fastest, marked so, and some
+            more random ones.
         base: flags to form the dispatches under, as in `tune`.
         longest: leave out workloads whose default takes more seconds than this.
         seed: the same seed and database give the same programs.
@@ -107,12 +110,14 @@ class _Collecting:
         self._target, self._database, self._options = target, database, options
         self._shards, self._say = shards, say
         self._left: dict[str, str] = {}
-        self._new: list[Trial] = []
+        self._unwritten = 0
         self._programs = self._failed = self._known = 0
         self._written: list[Path] = []
         self._started = time.monotonic()
 
     def run(self, networks: Sequence[str]) -> Collected:
+        if self._options.base == "auto":
+            raise OptionError("collecting measures no flag sets to choose from: give --base one's name, such as plain")
         base = choose_base(self._options.base, self._target, None)
         flags = with_stack(base.flag_set, self._target).flags
         interrupted = False
@@ -129,7 +134,8 @@ class _Collecting:
                 self._measure(searches, self._options.per_workload)
         except KeyboardInterrupt:
             interrupted = True
-        self._write_shard()
+        finally:
+            self._write_shard()
         seconds = time.monotonic() - self._started
         return Collected(
             self._programs, self._failed, self._known, count, seconds, self._left, tuple(self._written), interrupted
@@ -151,6 +157,9 @@ class _Collecting:
             except TclIreeError as error:
                 self._left[network] = str(error)
             self._say(f"formed dispatches of {network}", 1)
+        if not found:
+            reasons = "; ".join(f"{network}: {reason}" for network, reason in self._left.items())
+            raise ModelError(f"no network has dispatches to measure ({reasons})")
         return list(found.values())
 
     def _open(
@@ -160,20 +169,21 @@ class _Collecting:
         records, searches = self._database.schedules(), []
         for dispatch in dispatches:
             label = dispatch.workload.label
+            name = f"{dispatch.workload.key} ({label})"
             self._say(f"measuring IREE's default for {label}")
             if not Space(dispatch.workload, self._target).families:
-                self._left[label] = "no schedule family serves it"
+                self._left[name] = "no schedule family serves it"
             else:
                 try:
                     search = WorkloadSearch(
                         dispatch, builder, runner, self._database, records, strategy, self._options.seed
                     )
                     if search.default_seconds > self._options.longest:
-                        self._left[label] = f"IREE's default takes {search.default_seconds:.2g} s"
+                        self._left[name] = f"IREE's default takes {search.default_seconds:.2g} s"
                     else:
                         searches.append(search)
                 except MeasureError as error:
-                    self._left[label] = str(error)
+                    self._left[name] = str(error)
             self._say(f"measured IREE's default for {label}", 1)
         return searches
 
@@ -187,13 +197,13 @@ class _Collecting:
                     if trial.created >= since:
                         self._programs += 1
                         self._failed += trial.status != "ok"
-                        self._new.append(trial)
+                        self._unwritten += 1
                     else:
                         self._known += 1
                     self._say(self._line(search), 1)
                     if self._full:
                         break
-                if len(self._new) >= _SHARD_TRIALS:
+                if self._unwritten >= _SHARD_TRIALS:
                     self._write_shard()
 
     def _line(self, search: WorkloadSearch) -> str:
@@ -201,16 +211,13 @@ class _Collecting:
         return f"{search.dispatch.workload.label}: {self._programs} new programs, {rate:.2f} a second"
 
     def _write_shard(self) -> None:
-        if not self._shards or not self._new:
+        """Everything of this target that no shard has yet: also what a run measured that was killed."""
+        if not self._shards:
             return
-        keys = {trial.workload for trial in self._new}
-        defaults = [
-            trial
-            for trial in self._database.trials(target=self._target.key)
-            if trial.workload in keys and trial.reference == trial.artifact
-        ]
-        number = int(time.time())
-        path = self._shards / f"{self._target.key}-{number}.parquet"
-        export_parquet(self._database, path, [*defaults, *self._new])
-        self._written.append(path)
-        self._new = []
+        written = {uid for path in self._shards.glob("*.parquet") for uid in trial_uids(path)}
+        new = [trial for trial in self._database.trials(target=self._target.key) if trial.uid not in written]
+        if new:
+            path = self._shards / f"{self._target.key}-{time.strftime('%Y%m%d-%H%M%S')}-{uuid.uuid4().hex[:6]}.parquet"
+            export_parquet(self._database, path, new)
+            self._written.append(path)
+        self._unwritten = 0

@@ -37,10 +37,7 @@ class Programs(AbstractContextManager["Programs"]):
 
     def groups(self, platform: str | None = None) -> list[Group]:
         """What there is to learn from, of one platform if it is given: a target's key or the beginning of it."""
-        if platform is None:
-            return load_groups(self.database)
-        targets = sorted({trial.target for trial in self.database.trials() if trial.target.startswith(platform)})
-        return [group for target in targets or [platform] for group in load_groups(self.database, target)]
+        return load_groups(self.database, platform or "")
 
 
 def _take(database: Database, source: Path) -> None:

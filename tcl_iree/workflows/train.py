@@ -8,11 +8,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from tcl_iree.errors import LearningError
+from tcl_iree.errors import LearningError, OptionError
 from tcl_iree.learning.calibration import calibrate
 from tcl_iree.learning.checkpoint import Checkpoint
 from tcl_iree.learning.cost_model import CostModel, Epoch, FitOptions
-from tcl_iree.learning.evaluation import Evaluation, evaluate, rank
+from tcl_iree.learning.evaluation import Evaluation, evaluate, evaluate_guessing, rank
+from tcl_iree.learning.floors import RandomModel
 from tcl_iree.learning.groups import Group, candidates_in
 from tcl_iree.learning.models import make_model
 from tcl_iree.learning.split import TRAIN, VALIDATION, Split
@@ -40,8 +41,12 @@ def train(
     Raises:
         LearningError: there is too little to learn from.
     """
+    if epochs < 1 or seed < 0:
+        raise OptionError(
+            f"there must be at least one epoch, and the seed must not be negative (not {epochs} and {seed})"
+        )
+    model = make_model(name, config)
     training, validation = _parts(groups, split)
-    model = make_model(name, **(config or {}))
     history = model.fit(training, validation, FitOptions(epochs, seed=seed, resume=resume, say=say))
     found = evaluate(rank(model, validation))
     return Checkpoint(
@@ -55,8 +60,12 @@ def train(
 
 
 def judge(models: dict[str, CostModel], groups: Sequence[Group], split: Split | None) -> dict[str, Evaluation]:
-    """The figures of models over the same groups."""
-    return {name: evaluate(rank(model, groups, split)) for name, model in models.items()}
+    """The figures of models over the same groups; those of guessing are averaged over many draws."""
+    found = {}
+    for name, model in models.items():
+        pools = rank(model, groups, split)
+        found[name] = evaluate_guessing(pools) if isinstance(model, RandomModel) else evaluate(pools)
+    return found
 
 
 def _parts(groups: Sequence[Group], split: Split | None) -> tuple[list[Group], list[Group]]:
