@@ -136,10 +136,10 @@ def cuda_hardware(arch: str) -> Hardware:
 def vulkan_hardware() -> Hardware:
     """Limits of the Vulkan devices IREE compiles for by default; kernels run on whatever device the loader finds.
 
-    No such device tells how many registers it has; 320 a thread leaves room for a tile of 16 x 16.
+    No such device tells how many registers it has; 600 a thread leave room for a tile of 16 x 32.
     """
     host = host_cpu()
-    return Hardware("spirv", 16, 256, host.cores, host.l1_bytes, host.l2_bytes, host.l3_bytes, 16 << 10, 128, 320)
+    return Hardware("spirv", 16, 256, host.cores, host.l1_bytes, host.l2_bytes, host.l3_bytes, 16 << 10, 128, 600)
 
 
 @cache

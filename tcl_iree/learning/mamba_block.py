@@ -84,6 +84,7 @@ class _NativeRecurrence(torch.autograd.Function):
         outputs, states = native.forward(*given)
         context.save_for_backward(*given, states)
         context.mark_non_differentiable(states)
+        context.set_materialize_grads(False)  # or zeros of the states' size would be made
         return outputs, states
 
     @staticmethod

@@ -197,6 +197,7 @@ void scan_forward(const float* x, const float* delta, const float* A, const floa
         const float entering = B[row * count + s], leaving = C[row * count + s];
         const float* rate = A + s * channels;
         float* hs = h + s * channels;
+#pragma omp simd
         for (int64_t c = 0; c < channels; ++c) {
           hs[c] = fast_exp(ds[c] * rate[c]) * hs[c] + ds[c] * xs[c] * entering;
           ys[c] += leaving * hs[c];
@@ -230,6 +231,7 @@ void scan_backward(const float* gy, const float* x, const float* delta, const fl
         const float *rate = A + s * channels, *hn = now + s * channels, *hb = before + s * channels;
         float *gh = carried + s * channels, *gAs = gAb + s * channels;
         float sum_b = 0.0f, sum_c = 0.0f;
+#pragma omp simd reduction(+ : sum_b, sum_c)
         for (int64_t c = 0; c < channels; ++c) {
           const float decay = fast_exp(ds[c] * rate[c]);
           const float g = gh[c] + gys[c] * leaving;

@@ -16,6 +16,8 @@ from tcl_iree.workload.model import Operand, StructuredOp, Workload
 _AXES = "xyz"
 _THREADS = (1, 2, 4, 7, 8, 14, 16, 28, 32, 64, 128)
 _TILES = (1, 2, 3, 4, 5, 7, 8, 14, 16)
+# Where a thread can hold it beside a tile of the other axis.
+_WIDE_TILE = 32
 _STEPS = (1, 2, 3, 4, 7, 8, 16, 32)
 _MAX_Z_THREADS = 64
 # Thread tiles are unrolled; larger ones take minutes to compile and only spill.
@@ -52,13 +54,14 @@ class Grid:
             if loop.kind == "parallel" and loop.size > 1 and index not in self.axes
         ]
 
-    def decisions(self) -> tuple[Decision, ...]:
+    def decisions(self, hardware: Hardware) -> tuple[Decision, ...]:
         """Threads and tile of every axis, a step for every reduction."""
         found = []
+        wanted = (*_TILES, _WIDE_TILE) if hardware.thread_registers > _WIDE_TILE * _TILES[-1] else _TILES
         for axis, loop in zip(_AXES, self.axes, strict=False):
             size = self.root.loops[loop].size
             threads = [count for count in _THREADS if count <= size] if _is_awkward(size) else _near(size, _THREADS)
-            tiles = [tile for tile in _TILES if tile <= size] if _is_awkward(size) else _near(size, _TILES)
+            tiles = [tile for tile in wanted if tile <= size] if _is_awkward(size) else _near(size, wanted)
             found += [Decision(f"{axis}_threads", tuple(threads)), Decision(f"{axis}_tile", tuple(tiles))]
         for loop in self.reductions:
             found.append(Decision(f"step{loop}", spread(_near(self.root.loops[loop].size, _STEPS), 8)))

@@ -35,9 +35,9 @@ class CudaSimt(Family):
         """See `Family`."""
         grid = grid_for(workload)
         if not _promotable(grid.root):
-            return grid.decisions()
+            return grid.decisions(target.hardware)
         return (
-            *grid.decisions(),
+            *grid.decisions(target.hardware),
             Decision("promote", (False, True)),
             Decision("stages", STAGES),
             Decision("pad_banks", (False, True)),

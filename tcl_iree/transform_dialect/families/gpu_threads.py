@@ -45,7 +45,7 @@ class GpuThreads(Family):
 
     def decisions(self, workload: Workload, target: Target) -> tuple[Decision, ...]:
         """See `Family`."""
-        return grid_for(workload).decisions()
+        return grid_for(workload).decisions(target.hardware)
 
     def why_illegal(self, schedule: Schedule, workload: Workload, target: Target) -> str | None:
         """See `Family`."""
