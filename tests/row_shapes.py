@@ -105,3 +105,43 @@ def attention(heads: Sequence[int], m: int, n: int, k1: int, k2: int, masked: bo
   }} -> {result}
   return %r : {result}
 }}"""
+
+
+def normalisation(rows: int, columns: int) -> str:
+    """Each row less its mean, over the root of its mean square: two sums that start from one fill."""
+    given, made = tensor([rows, columns]), tensor([rows])
+    whole, row = _map(2, (0, 1)), _map(2, (0,))
+    reduced = f'{{indexing_maps = [{whole}, {row}], iterator_types = ["parallel", "reduction"]}}'
+    each = f'{{indexing_maps = [{whole}, {row}, {whole}], iterator_types = ["parallel", "parallel"]}}'
+    return f"""func.func @main(%a: {given}) -> {given} {{
+  %zero = arith.constant 0.0 : f32
+  %n = arith.constant {columns}.0 : f32
+  %e = tensor.empty() : {made}
+  %out = tensor.empty() : {given}
+  %init = linalg.fill ins(%zero : f32) outs(%e : {made}) -> {made}
+  %sum = linalg.generic {reduced} ins(%a : {given}) outs(%init : {made}) {{
+  ^bb0(%x: f32, %acc: f32):
+    %y = arith.addf %x, %acc : f32
+    linalg.yield %y : f32
+  }} -> {made}
+  %centred = linalg.generic {each} ins(%a, %sum : {given}, {made}) outs(%out : {given}) {{
+  ^bb0(%x: f32, %s: f32, %o: f32):
+    %m = arith.divf %s, %n : f32
+    %y = arith.subf %x, %m : f32
+    linalg.yield %y : f32
+  }} -> {given}
+  %squares = linalg.generic {reduced} ins(%centred : {given}) outs(%init : {made}) {{
+  ^bb0(%x: f32, %acc: f32):
+    %q = arith.mulf %x, %x : f32
+    %y = arith.addf %q, %acc : f32
+    linalg.yield %y : f32
+  }} -> {made}
+  %result = linalg.generic {each} ins(%centred, %squares : {given}, {made}) outs(%out : {given}) {{
+  ^bb0(%x: f32, %s: f32, %o: f32):
+    %m = arith.divf %s, %n : f32
+    %r = math.rsqrt %m : f32
+    %y = arith.mulf %x, %r : f32
+    linalg.yield %y : f32
+  }} -> {given}
+  return %result : {given}
+}}"""

@@ -95,6 +95,10 @@ def test_an_export_without_static_figures_is_still_read(tmp_path: Path) -> None:
         assert b.trials() == [trial("1", static=None)]
 
 
+# Columns that the first version of the file lacked.
+NEWER = ("measured", "static", "hardware", "origin")
+
+
 def test_an_older_database_is_migrated(tmp_path: Path) -> None:
     from tcl_iree.database import schema
 
@@ -103,7 +107,7 @@ def test_an_older_database_is_migrated(tmp_path: Path) -> None:
     connection.executescript(schema._MIGRATIONS[0])
     connection.execute("PRAGMA user_version = 1")
     connection.execute(f"PRAGMA application_id = {schema.APPLICATION_ID}")
-    names = [field.name for field in dataclasses.fields(Trial) if field.name not in ("measured", "static")]
+    names = [field.name for field in dataclasses.fields(Trial) if field.name not in NEWER]
     values = [getattr(trial("1"), name) for name in names]
     connection.execute("INSERT INTO workloads VALUES (?, ?, ?, ?, ?)", dataclasses.astuple(WORKLOAD))
     connection.execute(

@@ -9,9 +9,10 @@ import pytest
 from conftest import QUICK, workload_of
 from hypothesis import HealthCheck, assume, given, reject, settings
 from hypothesis import strategies as st
-from row_shapes import attention, elementwise, reduction, softmax
+from row_shapes import attention, elementwise, normalisation, reduction, softmax
 
 from tcl_iree.errors import TclIreeError
+from tcl_iree.frontend import extract, load_model
 from tcl_iree.measure.builder import Builder, Candidate
 from tcl_iree.measure.runner import Runner
 from tcl_iree.target import Target
@@ -73,6 +74,15 @@ def test_legal_samples_compile_and_are_right(case: str, tmp_path: Path, target: 
     workload = workload_of(text, tmp_path, target)
     assert family_of(family).why_not(workload, target) is None
     assert failures(family, workload, target, tools, samples=3, seed=5) == []
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(24, 96), (13, 37)])
+def test_a_whole_normalisation_in_one_dispatch(rows: int, columns: int, tmp_path: Path, target: Target, tools) -> None:
+    path = tmp_path / "model.mlir"
+    path.write_text(normalisation(rows, columns))
+    (entry,) = extract(load_model(path), target, ("--iree-opt-level=O2",)).dispatches
+    assert sum(op.kind == "linalg.fill" for op in entry.workload.ops) == 1
+    assert failures("reduction", entry.workload, target, tools, samples=4, seed=2) == []
 
 
 @pytest.mark.parametrize(

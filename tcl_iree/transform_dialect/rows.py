@@ -69,6 +69,10 @@ class Rows:
             return self.last.rows[reduction.rows.index(reduction.contiguous)]
         return self.last.rows[-1]
 
+    def readers(self, position: int) -> int:
+        """How many operands are made by the op at a position; what each reads must become one before it is fused."""
+        return sum(operand.producer == position for other in self.ops for operand in other.op.operands)
+
     @property
     def last(self) -> RowOp:
         """The op that writes the result."""
@@ -113,10 +117,7 @@ def rows_of(workload: Workload) -> Rows | str:
 
 
 def _why_unfit(ops: tuple[StructuredOp, ...]) -> str | None:
-    for index, op in enumerate(ops):
-        readers = sum(operand.producer == index for other in ops for operand in other.operands)
-        if op.kind == FILL and readers > 1:
-            return "two ops start from one fill"
+    for op in ops:
         if not any(loop.kind == _REDUCTION for loop in op.loops):
             continue
         if prod(loop.size for loop in op.loops if loop.kind == _REDUCTION) == 1:

@@ -215,6 +215,11 @@ class Script:
                 transform.ApplyCanonicalizationPatternsOp()
             transform.ApplyCommonSubexpressionEliminationOp(self.function)
 
+    def merge_equal(self) -> None:
+        """Let ops that use the same part of something share it, so that what makes it can be pulled in once."""
+        with self._at(""):
+            transform.ApplyCommonSubexpressionEliminationOp(self.function)
+
     def slice_fills(self) -> None:
         """Let fills fill no more than is used: a slice of a fill becomes a fill of the slice."""
         with self._at(""):

@@ -74,6 +74,8 @@ class Reduction(Family):
         handles = _find(script, rows)
         handles[-1], forall = script.tile_forall(handles[-1], schedule["workgroup"], "workgroup")
         for index in reversed(range(len(handles) - 1)):
+            if rows.readers(index) > 1:
+                script.merge_equal()
             handles[index], forall = script.fuse(handles[index], forall, "workgroup")
         script.phase("Tiles of rows.")
         _tile_rows(script, schedule, rows, handles)
@@ -114,6 +116,8 @@ def _tile_rows(script: Script, schedule: Schedule, rows: Rows, handles: list[ir.
                 of_fill[row] = size
             script.tile(handles[index], of_fill, "start")
         else:
+            if rows.readers(index) > 1:
+                script.merge_equal()
             _, loop = script.fuse(handles[index], loop, "rows")
     if tile[rows.tiled] and extents[rows.tiled] % tile[rows.tiled]:
         position = [at for at, size in enumerate(tile) if size].index(rows.tiled)
