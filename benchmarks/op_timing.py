@@ -20,8 +20,9 @@ from benchmarks.op_list import build
 from tcl_iree.measure.device import open_device
 
 _SLICE_SECONDS = 0.01
-# Thread pools spin for a while after their work; the next contender must not pay for that.
+# Thread pools spin for a while after their work, OpenBLAS's longest: the next contender must not pay for that.
 _PAUSE_SECONDS = 0.004
+_POOL_PAUSE_SECONDS = 0.03
 
 
 def main() -> None:
@@ -39,7 +40,8 @@ def main() -> None:
         if op.numpy:
             arrays = [tensor.numpy() for tensor in op.inputs]
             contenders["numpy"] = lambda: op.numpy(*arrays)
-        json.dump(_interleave(contenders, job["seconds"]), sys.stdout)
+        pause = _PAUSE_SECONDS if job["threads"] == 1 else _POOL_PAUSE_SECONDS
+        json.dump(_interleave(contenders, job["seconds"], pause), sys.stdout)
 
 
 def _module(device: runtime.HalDevice, path: str, arrays: list[np.ndarray]) -> Callable[[], Any]:
@@ -60,7 +62,7 @@ def _module(device: runtime.HalDevice, path: str, arrays: list[np.ndarray]) -> C
     return call
 
 
-def _interleave(contenders: dict[str, Callable[[], Any]], seconds: float) -> dict[str, list[float]]:
+def _interleave(contenders: dict[str, Callable[[], Any]], seconds: float, pause: float) -> dict[str, list[float]]:
     taken: dict[str, list[float]] = {name: [] for name in contenders}
     repeats = {name: max(1, min(1000, round(_SLICE_SECONDS / _once(call)))) for name, call in contenders.items()}
     deadline = time.monotonic() + seconds
@@ -68,7 +70,7 @@ def _interleave(contenders: dict[str, Callable[[], Any]], seconds: float) -> dic
     while rounds < 10 or time.monotonic() < deadline:
         rounds += 1
         for name, call in contenders.items():
-            time.sleep(_PAUSE_SECONDS)
+            time.sleep(pause)
             call()
             started = time.perf_counter()
             for _ in range(repeats[name]):
