@@ -17,6 +17,7 @@ from tcl_iree.workload.model import Workload
 
 _LOG = logging.getLogger(__name__)
 _warned: set[str] = set()
+_KEPT = 4096
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,7 @@ class Tokenizer:
         self._roles = np.array([_index(ROLE_INDEX, row.role) for row in rows], np.int16)
         self._numbers = np.array([row.numbers for row in rows], np.float32)
         self._reader = StepReader(workload, target)
+        self._known: dict[int, tuple[tuple[Row, ...], list[int], list[int]]] = {}
 
     @property
     def prefix_length(self) -> int:
@@ -62,6 +64,16 @@ class Tokenizer:
             self._put(made, steps.positions, steps.rows, steps.row_numbers())
         return made
 
+    def _indices(self, rows: tuple[Row, ...]) -> tuple[list[int], list[int]]:
+        """Kinds and roles of a variant's rows; its rows are one and the same object every time."""
+        known = self._known.get(id(rows))
+        if known is None or known[0] is not rows:
+            if len(self._known) >= _KEPT:
+                self._known.clear()
+            kinds = [_index(KIND_INDEX, row.kind) for row in rows]
+            known = self._known[id(rows)] = (rows, kinds, [_index(ROLE_INDEX, row.role) for row in rows])
+        return known[1], known[2]
+
     def _empty(self, count: int, rows: int) -> Sequences:
         start, length = len(self._kinds), len(self._kinds) + rows
         made = Sequences(
@@ -71,11 +83,10 @@ class Tokenizer:
         made.kinds[:, :start], made.roles[:, :start], made.numbers[:, :start] = self._kinds, self._roles, self._numbers
         return made
 
-    def _put(self, into: Sequences, positions: np.ndarray, rows: Sequence[Row], numbers: np.ndarray) -> None:
+    def _put(self, into: Sequences, positions: np.ndarray, rows: tuple[Row, ...], numbers: np.ndarray) -> None:
         start = len(self._kinds)
         end = start + len(rows)
-        into.kinds[positions, start:end] = [_index(KIND_INDEX, row.kind) for row in rows]
-        into.roles[positions, start:end] = [_index(ROLE_INDEX, row.role) for row in rows]
+        into.kinds[positions, start:end], into.roles[positions, start:end] = self._indices(rows)
         into.numbers[positions, start:end] = scale(numbers, self._vector_bytes)
         into.lengths[positions] = end
 

@@ -61,11 +61,19 @@ class Values:
         """One number a schedule."""
         if formula.apply is None:
             return self._decisions[formula.decision]
-        if formula not in self._known:
-            given = [self.of(entry) if isinstance(entry, Formula) else entry for entry in formula.inputs]
-            with np.errstate(divide="ignore"):  # for schedules that an earlier condition rules out
-                self._known[formula] = formula.apply(*given)
-        return self._known[formula]
+        if formula in self._known:
+            return self._known[formula]
+        with np.errstate(divide="ignore"):  # for schedules that an earlier condition rules out
+            return self._compute(formula)
+
+    def _compute(self, formula: Formula) -> np.ndarray:
+        if formula.apply is None:
+            return self._decisions[formula.decision]
+        found = self._known.get(formula)
+        if found is None:
+            given = [self._compute(entry) if isinstance(entry, Formula) else entry for entry in formula.inputs]
+            found = self._known[formula] = formula.apply(*given)
+        return found
 
     def table(self, formulas: Sequence[Formula], chosen: np.ndarray) -> np.ndarray:
         """Formula x schedule, for some of the schedules."""

@@ -46,8 +46,7 @@ inline float softplus(float x) {
   float e = fast_exp(away);          // in (0, 1]
   float z = e / (2.0f + e);          // log(1 + e) = 2 artanh(e / (2 + e))
   float z2 = z * z;
-  float series = 1.0f / 13.0f;
-  series = series * z2 + 1.0f / 11.0f;
+  float series = 1.0f / 11.0f;
   series = series * z2 + 1.0f / 9.0f;
   series = series * z2 + 1.0f / 7.0f;
   series = series * z2 + 1.0f / 5.0f;
