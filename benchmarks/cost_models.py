@@ -27,11 +27,10 @@ from tcl_iree.learning.checkpoint import Checkpoint, load_checkpoint
 from tcl_iree.learning.cost_model import CostModel
 from tcl_iree.learning.evaluation import ahead, evaluate, evaluate_guessing, interval, rank
 from tcl_iree.learning.floors import RandomModel
-from tcl_iree.learning.groups import Group, candidates_in
+from tcl_iree.learning.groups import Group, candidates_in, fingerprint
 from tcl_iree.learning.metrics import Ranked
 from tcl_iree.learning.models import MODELS, make_model
 from tcl_iree.learning.split import TEST, TRAIN, VALIDATION, load_split
-from tcl_iree.learning.unfinished import fingerprint
 from tcl_iree.report.tables import console, table
 from tcl_iree.transform_dialect.space import Space
 from tcl_iree.workflows.data import Programs

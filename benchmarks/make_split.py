@@ -12,7 +12,7 @@ import argparse
 import tempfile
 from pathlib import Path
 
-from benchmarks.op_list import OPS, build
+from benchmarks.op_list import OPS, build, model_of
 from tcl_iree.errors import ModelError
 from tcl_iree.frontend import Model, extract, load_model
 from tcl_iree.learning.split import BUNDLED, TEST, TRAIN, VALIDATION, make_split
@@ -73,16 +73,9 @@ def _workloads(model: Model, target: Target, bases: tuple[str, ...]) -> Held:
 
 
 def _operator(name: str, target: Target) -> Held:
-    op = build(name)
     with tempfile.TemporaryDirectory() as scratch:
-        if op.mlir:
-            path = Path(scratch) / "op.mlir"
-            path.write_text(op.mlir)
-            model = Model("op", path, None)
-        else:
-            model = load_model(op.module, op.inputs)
         try:
-            return _workloads(model, target, _BASES)
+            return _workloads(model_of(build(name), scratch), target, _BASES)
         except ModelError as error:
             raise SystemExit(f"{name}: {error}") from None
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from torch.nn import functional
+
+from tcl_iree.frontend import Model, load_model
 
 Arrays = tuple[np.ndarray, ...]
 
@@ -29,6 +32,15 @@ class Op:
     inputs: tuple[torch.Tensor, ...]
     numpy: Callable[..., Any] | None = None
     mlir: str = ""
+
+
+def model_of(op: Op, scratch: str) -> Model:
+    """The op as a model; a file is written below `scratch` where it is given as text."""
+    if not op.mlir:
+        return load_model(op.module, op.inputs)
+    path = Path(scratch) / "op.mlir"
+    path.write_text(op.mlir)
+    return Model("op", path, tuple(tensor.numpy() for tensor in op.inputs))
 
 
 class Function(torch.nn.Module):

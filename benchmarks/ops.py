@@ -22,10 +22,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.common import measured_here, recorded, save
-from benchmarks.op_list import OPS, build
+from benchmarks.op_list import OPS, build, model_of
 from tcl_iree.database import default_database
 from tcl_iree.errors import TclIreeError
-from tcl_iree.frontend import Model, load_model
 from tcl_iree.measure.timing import fast_half
 from tcl_iree.report.progress import progress
 from tcl_iree.report.tables import console, seconds, table
@@ -72,14 +71,8 @@ def _measured(name: str, target: Target, arguments: argparse.Namespace) -> dict[
 def _measure(name: str, target: Target, arguments: argparse.Namespace) -> dict[str, Any]:
     op = build(name)
     with tempfile.TemporaryDirectory() as scratch, progress(1, name) as step:
-        if op.mlir:
-            path = Path(scratch) / "op.mlir"
-            path.write_text(op.mlir)
-            model = Model("op", path, tuple(tensor.numpy() for tensor in op.inputs))
-        else:
-            model = load_model(op.module, op.inputs)
         result = tune(
-            model,
+            model_of(op, scratch),
             target=target,
             database=arguments.db,
             say=step,

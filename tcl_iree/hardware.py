@@ -7,6 +7,7 @@ of theirs can be read where no such GPU is installed.
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import platform
 from dataclasses import asdict, dataclass
@@ -64,6 +65,15 @@ class Hardware:
     shared_bytes: int = 0
     max_threads: int = 0
     thread_registers: int = 0
+
+    @staticmethod
+    def from_json(text: str) -> Hardware:
+        """What `to_json` wrote."""
+        return Hardware(**json.loads(text))
+
+    def to_json(self) -> str:
+        """All fields as one line."""
+        return json.dumps(self.as_dict())
 
     def as_dict(self) -> dict[str, int | str]:
         """The fields by name, for JSON."""

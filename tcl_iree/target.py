@@ -65,6 +65,15 @@ class Target:
             return Target("vulkan")
         raise TargetError(f"unknown target {text!r}; known: {_WORKS}")
 
+    @staticmethod
+    def elsewhere(text: str, hardware: Hardware) -> Target:
+        """A target as it was written on another machine, whose hardware is told."""
+        head, *options = text.split(",")
+        kind, _, arch = head.partition(":")
+        # All cores are not written out.
+        threads = next((int(option.partition("=")[2]) for option in options), hardware.cores)
+        return Target(kind, arch, threads if kind == "cpu" else 0, hardware)
+
     def __str__(self) -> str:
         head = f"{self.kind}:{self.arch}" if self.arch else self.kind
         return f"{head},threads={self.threads}" if self.kind == "cpu" and self.threads != host_cpu().cores else head

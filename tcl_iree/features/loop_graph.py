@@ -83,6 +83,14 @@ class LoopGraph:
         return self.graph.nodes["loop", depth]["trips"]
 
     @cached_property
+    def workgroups(self) -> np.ndarray:
+        """How many workgroups the op is shared out to."""
+        groups = np.ones(self.count)
+        for depth, around in enumerate(self.nest.around):
+            groups = groups * self.trips(depth) if around.level == "workgroup" else groups
+        return groups
+
+    @cached_property
     def points(self) -> list[np.ndarray]:
         """Points of the op's iteration space inside the first so many loops."""
         return [np.prod(extents, axis=0) if extents else np.ones(self.count) for extents in self.extents]

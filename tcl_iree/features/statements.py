@@ -197,9 +197,7 @@ def _order(graph: LoopGraph) -> np.ndarray:
 
 
 def _balance(graph: LoopGraph, cores: int) -> np.ndarray:
-    groups = np.ones(graph.count)
-    for depth, loop in enumerate(graph.nest.around):
-        groups = groups * graph.trips(depth) if loop.level == "workgroup" else groups
+    groups = graph.workgroups
     rounds = np.ceil(groups / cores)
     return _columns(_log(groups / cores), 1.0 - groups / (rounds * cores))
 

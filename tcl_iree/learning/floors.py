@@ -20,9 +20,9 @@ from tcl_iree.workload.model import Workload
 
 # A core adds to so many accumulators before the first sum is ready again.
 _IN_FLIGHT = 8.0
-# Floating-point operations a core does in the time it takes one byte from a cache or from memory, per vector byte.
+# Vector instructions a core does while one element comes from the second cache, or from memory. Guesses.
 _L2_COST = 0.4
-_MEMORY_COST = 4.0
+_MEMORY_COST = 0.5
 
 
 class _Unlearned(CostModel):
@@ -96,14 +96,10 @@ def _cost(graph: LoopGraph, hardware: Hardware) -> np.ndarray:
     spilled = np.maximum(1.0, accumulators / max(1, hardware.vector_registers))
     each = graph.flops / max(1, graph.op.points) / 2.0
     compute = each * executed / lanes / filled / busy * spilled
-    traffic = _traffic(graph, outer, hardware.l1_bytes) * _L2_COST + _traffic(graph, outer, hardware.l2_bytes) * (
-        _MEMORY_COST / 8.0
-    )
-    groups = np.ones(count)
-    for depth, around in enumerate(graph.nest.around):
-        groups = groups * graph.trips(depth) if around.level == "workgroup" else groups
+    traffic = _L2_COST * _traffic(graph, outer, hardware.l1_bytes)
+    traffic = traffic + _MEMORY_COST * _traffic(graph, outer, hardware.l2_bytes)
     cores = max(1, hardware.cores)
-    waiting = np.ceil(groups / cores) * cores / groups
+    waiting = np.ceil(graph.workgroups / cores) * cores / graph.workgroups
     return np.maximum(compute, traffic / hardware.vector_bytes * lanes) * waiting
 
 

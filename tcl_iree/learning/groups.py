@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import hashlib
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -100,6 +100,14 @@ def candidates_in(groups: Iterable[Group]) -> int:
     return sum(len(group) - 1 for group in groups)
 
 
+def fingerprint(settings: object, groups: Iterable[Group]) -> str:
+    """A name for a run: another for other settings, programs or times."""
+    digest = hashlib.sha256(repr(settings).encode())
+    for group in groups:
+        digest.update(f"{group.workload.key} {group.platform}".encode() + group.labels.tobytes())
+    return digest.hexdigest()[:16]
+
+
 def _check(trial: Trial, database: Database) -> None:
     if trial.status == "ok" and not (trial.ratio and np.isfinite(trial.ratio) and trial.ratio > 0):
         raise LearningError(
@@ -110,7 +118,7 @@ def _check(trial: Trial, database: Database) -> None:
 def _group(record: WorkloadRecord, trials: list[Trial], schedules: Mapping[str, ScheduleRecord]) -> Group | None:
     defaults = [trial for trial in trials if schedules[trial.schedule].family == DEFAULT_FAMILY]
     timed = [trial.p50 for trial in defaults if trial.p50]
-    target = target_of(trials[-1])
+    target = _target(trials[-1])
     if not timed or target is None:
         return None
     try:
@@ -141,14 +149,10 @@ def _ratio(trials: Sequence[Trial]) -> float:
     return float(np.median([trial.ratio or 0.0 for trial in full])) if full else float("nan")
 
 
-def target_of(trial: Trial) -> Target | None:
+def _target(trial: Trial) -> Target | None:
     """The target of a trial with the hardware it was measured on; None if that is not known here."""
-    head, *options = trial.spec.split(",")
-    kind, _, arch = head.partition(":")
-    threads = next((int(option.partition("=")[2]) for option in options if option.startswith("threads=")), 0)
     if trial.hardware:
-        hardware = Hardware(**json.loads(trial.hardware))
-        return Target(kind, arch, (threads or hardware.cores) if kind == "cpu" else 0, hardware)
+        return Target.elsewhere(trial.spec, Hardware.from_json(trial.hardware))
     try:
         here = Target.parse(trial.spec)
     except TclIreeError:

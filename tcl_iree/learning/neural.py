@@ -14,12 +14,12 @@ from torch import Tensor
 from tcl_iree.features.steps import Candidate
 from tcl_iree.learning.cost_model import CostModel, Epoch, FitOptions, State
 from tcl_iree.learning.encoding import Arrays, Encoder, collate, rows, tensors
-from tcl_iree.learning.groups import Group
+from tcl_iree.learning.groups import Group, fingerprint
 from tcl_iree.learning.metrics import Ranked, top_k
 from tcl_iree.learning.network import Network
 from tcl_iree.learning.ranking import lambda_rank
 from tcl_iree.learning.recent import Recent
-from tcl_iree.learning.unfinished import Unfinished, fingerprint
+from tcl_iree.learning.unfinished import Unfinished
 from tcl_iree.target import Target
 from tcl_iree.workload.model import Workload
 
@@ -91,8 +91,8 @@ class NeuralModel(CostModel):
             if progress.stale >= options.patience:
                 break
             share = 0.5 * (1.0 + np.cos(np.pi * number / max(1, options.epochs)))
-            for settings in optimizer.param_groups:
-                settings["lr"] = self.recipe.rate * (0.1 + 0.9 * share)
+            for parameters in optimizer.param_groups:
+                parameters["lr"] = self.recipe.rate * (0.1 + 0.9 * share)
             loss = self._epoch(encoded, optimizer, rng)
             epoch = Epoch(number, loss, *self._validate(validation, held))
             progress = progress.after(epoch)

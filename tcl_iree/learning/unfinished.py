@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
-from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +15,6 @@ from safetensors.torch import save_file
 
 from tcl_iree.errors import LearningError
 from tcl_iree.learning.cost_model import Epoch
-from tcl_iree.learning.groups import Group
 
 
 @dataclass(frozen=True)
@@ -44,14 +41,6 @@ class Progress:
             best_score=max(score, self.best_score),
             stale=0 if better else self.stale + 1,
         )
-
-
-def fingerprint(settings: object, groups: Iterable[Group]) -> str:
-    """A name for a run: another for other settings, programs or times."""
-    digest = hashlib.sha256(repr(settings).encode())
-    for group in groups:
-        digest.update(f"{group.workload.key} {group.platform}".encode() + group.labels.tobytes())
-    return digest.hexdigest()[:16]
 
 
 class Unfinished:

@@ -80,9 +80,9 @@ def _parts(groups: Sequence[Group], split: Split | None) -> tuple[list[Group], l
         validation = [group for group in training if group.workload.key in held]
         training = [group for group in training if group.workload.key not in held]
     if not training or not validation:
-        distinct = len({group.workload.key for group in groups})
+        distinct = len({group.workload.key for group in (*training, *validation)})
         raise LearningError(
-            f"there are {distinct} workloads{', most of them for testing' if split else ''}; at least two are needed, "
-            "one to learn from and one to stop by: collect more with `tcl-iree collect`"
+            f"there are {distinct} workloads to learn from{' outside the test part' if split else ''}; at least two "
+            "are needed, one to learn from and one to stop by: collect more with `tcl-iree collect`"
         )
     return training, validation

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
@@ -177,7 +176,7 @@ def trial_of(
         measured=timing is not None,
         created=time.time(),
         static=built.static,
-        hardware=json.dumps(builder.target.hardware.as_dict()),
+        hardware=builder.target.hardware.to_json(),
         origin=origin,
     )
 
