@@ -10,6 +10,7 @@ from conftest import DATA, workload_of
 from shapes import contraction, convolution
 
 from tcl_iree.features.loop_graph import LoopGraph
+from tcl_iree.features.nest_rows import nest_rows
 from tcl_iree.features.statements import FEATURES, StatementEncoder, feature_names, loop_graphs
 from tcl_iree.features.steps import StepReader
 from tcl_iree.hardware import Hardware
@@ -84,6 +85,22 @@ def test_stride_histogram_counts_every_pair_once(graph: LoopGraph) -> None:
         counts[0] == 3 + 3 + 2
     )  # loops over n beside the left operand, over m beside the right, over k beside the result
     assert counts[1] == 3  # k of the left operand, n of the right and of the result: next to each other
+
+
+def test_rows_of_what_a_script_leaves(workload: Workload) -> None:
+    (left,) = nest_rows(workload, TARGET.hardware, list(StepReader(workload, TARGET).read([SCRIPT])))
+    assert left.names == [("nest:workgroup", "root")] * 2 + [("nest:serial", "root")] * 3 + [("nest:inside", "root")]
+    rows = left.numbers[0]
+    # The second loop shares out columns: 2 workgroups of 20 x 50 x 96 points each, none of them beyond the end.
+    held, points = 4 * (20 * 96 + 96 * 50 + 20 * 50), 20 * 50 * 96
+    wanted = [2, points**0.5, (1 / 6) ** 0.5, held / (32 << 10), held / (512 << 10), 2 * points / held]
+    assert rows[1, :6] == pytest.approx([np.log2(value) / 8 for value in wanted], abs=1e-5)
+    assert rows[1, 6:].tolist() == [0.0, 0.0]
+    assert rows[4, 6] == 1.0, "the last loop around reduces"
+    # Inside are 4 x 10 sums over 8: two vectors of 8 for 10 columns, 6 of 16 lanes empty, 8 vectors in 16 registers.
+    wanted = [40, 8, 2, 2 ** (8 * 6 / 16), 8 / 16, 2**8, 6 / 2]
+    assert rows[5, :7] == pytest.approx([np.log2(value) / 8 for value in wanted], abs=1e-5)
+    assert rows[5, 7] == 0.0, "six workgroups keep two cores busy"
 
 
 def test_features_by_hand(workload: Workload) -> None:

@@ -37,50 +37,58 @@ class LoopGraph:
         # What packs and unpacks data computes nothing, though it has the loops of the op it is for.
         self.moves = nest.role in ("pack", "unpack")
         self.flops = 0 if self.moves else op.flops
-        self.graph = nx.DiGraph()
         values = numbers.astype(np.float64)
         self.count = len(values)
         self.depth = len(nest.around)
-        sizes = [np.full(self.count, float(loop.size)) for loop in op.loops]
+        self._trips = [np.maximum(values[:, 2 * depth], 1.0) for depth in range(self.depth)]
+        self._sizes = [values[:, 2 * depth + 1] for depth in range(self.depth)]
         # Extent of each of the op's loops inside the first so many loops around it.
-        self.extents: list[list[np.ndarray]] = [sizes]
-        for depth, around in enumerate(nest.around):
-            trips, size = np.maximum(values[:, 2 * depth], 1.0), values[:, 2 * depth + 1]
-            node = {"trips": trips, "size": size, "kind": around.kind, "level": around.level, "origin": around.origin}
-            self.graph.add_node(("loop", depth), **node)
+        self.extents: list[list[np.ndarray]] = [[np.full(self.count, float(loop.size)) for loop in op.loops]]
+        for around, size in zip(nest.around, self._sizes, strict=True):
             inner = list(self.extents[-1])
             if around.origin >= 0:
                 inner[around.origin] = np.minimum(inner[around.origin], np.maximum(size, 1.0))
             self.extents.append(inner)
-        left = list(self.extents[-1])
+        left = self.extents[-1]
         for column, (origin, _) in enumerate(nest.inside, 2 * self.depth):
             left[origin] = np.clip(values[:, column], 1.0, left[origin])
-        self.extents[-1] = left
-        for number, extent in enumerate(left):
-            self.graph.add_node((INSIDE, number), trips=extent, size=np.ones(self.count), kind=op.loops[number].kind,
-                                level=INSIDE, origin=number)  # fmt: skip
-        for number, operand in enumerate(op.operands):
-            if operand.shape:
-                self.graph.add_node(("tensor", number), operand=operand, width=DTYPE_BYTES.get(operand.dtype, 4))
-        self._connect()
+        self.tensors = [("tensor", number) for number, operand in enumerate(op.operands) if operand.shape]
 
-    def _connect(self) -> None:
-        loops = [(node, data) for node, data in self.graph.nodes(data=True) if node[0] != "tensor"]
+    @cached_property
+    def graph(self) -> nx.DiGraph:
+        """Loops and tensors as nodes, strides on the edges."""
+        graph = nx.DiGraph()
+        for depth, around in enumerate(self.nest.around):
+            graph.add_node(("loop", depth), trips=self._trips[depth], size=self._sizes[depth], kind=around.kind,
+                           level=around.level, origin=around.origin)  # fmt: skip
+        for number, extent in enumerate(self.extents[-1]):
+            graph.add_node((INSIDE, number), trips=extent, size=np.ones(self.count), kind=self.op.loops[number].kind,
+                           level=INSIDE, origin=number)  # fmt: skip
+        loops = list(graph.nodes(data=True))
         for tensor in self.tensors:
-            operand: Operand = self.graph.nodes[tensor]["operand"]
-            apart = _strides(operand)
+            graph.add_node(tensor, operand=self.operand(tensor), width=self.width(tensor))
+            apart = _strides(self.operand(tensor))
             for node, data in loops:
                 if data["origin"] in apart:
-                    self.graph.add_edge(node, tensor, stride=apart[data["origin"]] * data["size"])
+                    graph.add_edge(node, tensor, stride=apart[data["origin"]] * data["size"])
+        return graph
+
+    def operand(self, tensor: tuple[str, int]) -> Operand:
+        """The op's operand that a tensor node is."""
+        return self.op.operands[tensor[1]]
+
+    def width(self, tensor: tuple[str, int]) -> int:
+        """Bytes of one of its elements."""
+        return DTYPE_BYTES.get(self.operand(tensor).dtype, 4)
 
     @property
-    def tensors(self) -> list[tuple[str, int]]:
-        """The tensor nodes, in the order of the op's operands."""
-        return [node for node in self.graph.nodes if node[0] == "tensor"]
+    def widest(self) -> int:
+        """Bytes of the widest element."""
+        return max(map(self.width, self.tensors), default=4)
 
     def trips(self, depth: int) -> np.ndarray:
         """Iterations of one of the loops around."""
-        return self.graph.nodes["loop", depth]["trips"]
+        return self._trips[depth]
 
     @cached_property
     def workgroups(self) -> np.ndarray:
@@ -97,7 +105,7 @@ class LoopGraph:
 
     def footprint(self, tensor: tuple[str, int], depth: int) -> np.ndarray:
         """Elements of a tensor touched inside the first `depth` loops."""
-        operand: Operand = self.graph.nodes[tensor]["operand"]
+        operand = self.operand(tensor)
         total = np.ones(self.count)
         for index, size in zip(indices(operand), operand.shape, strict=False):
             span = np.ones(self.count)
@@ -109,9 +117,8 @@ class LoopGraph:
     @cached_property
     def bytes(self) -> list[np.ndarray]:
         """Bytes of all tensors touched inside the first so many loops."""
-        widths = {tensor: self.graph.nodes[tensor]["width"] for tensor in self.tensors}
         return [
-            sum((self.footprint(tensor, depth) * width for tensor, width in widths.items()), np.zeros(self.count))
+            sum((self.footprint(tensor, depth) * self.width(tensor) for tensor in self.tensors), np.zeros(self.count))
             for depth in range(self.depth + 1)
         ]
 

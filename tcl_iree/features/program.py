@@ -51,6 +51,11 @@ class Nest:
     inside: tuple[tuple[int, int], ...]
 
     @property
+    def count(self) -> int:
+        """How many `numbers` there are."""
+        return 2 * len(self.around) + len(self.inside)
+
+    @property
     def numbers(self) -> tuple[int, ...]:
         """Trips and size of each loop around, then the extents inside."""
         pairs = (number for loop in self.around for number in (loop.trips, loop.size))

@@ -27,6 +27,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tcl_iree.features.loop_graph import BUCKETS, INSIDE, LINE_BYTES, LoopGraph
+from tcl_iree.features.program import Nest
 from tcl_iree.features.steps import Candidate, StepReader, Steps
 from tcl_iree.hardware import Hardware
 from tcl_iree.target import Target
@@ -47,6 +48,7 @@ _KINDS = {
     "integer": ("addi", "subi", "muli", "divsi", "remsi", "andi", "ori", "xori", "shli", "shrsi"),
 }
 _LEVELS = ("workgroup", "thread", "warp", "serial")
+_ORDER = ("root", "consumer", "producer", "pack", "unpack")
 _BUFFERS = 5
 _DEPTHS = 10
 _CALL = re.compile(r"([a-z]\w*)(?:\[\d+\])?\(")
@@ -114,17 +116,21 @@ class StatementEncoder:
         return np.concatenate(groups, axis=1)
 
 
-def loop_graphs(workload: Workload, steps: Steps) -> list[LoopGraph]:
-    """A graph for each op of the dispatch but fills, the root first."""
+def statements_of(steps: Steps) -> list[tuple[Nest, np.ndarray]]:
+    """What is left of each op of the dispatch but fills, the root first, with candidate x number of the nest."""
     numbers = steps.nest_numbers()
     made, start = [], 0
     for nest in steps.nests:
-        end = start + len(nest.numbers)
+        end = start + nest.count
         if nest.role != "fill":
-            made.append(LoopGraph(workload.ops[nest.op], nest, numbers[:, start:end]))
+            made.append((nest, numbers[:, start:end]))
         start = end
-    order = ("root", "consumer", "producer", "pack", "unpack")
-    return sorted(made, key=lambda graph: order.index(graph.nest.role) if graph.nest.role in order else len(order))
+    return sorted(made, key=lambda entry: _ORDER.index(entry[0].role) if entry[0].role in _ORDER else len(_ORDER))
+
+
+def loop_graphs(workload: Workload, steps: Steps) -> list[LoopGraph]:
+    """A graph for each op of the dispatch but fills, the root first."""
+    return [LoopGraph(workload.ops[nest.op], nest, numbers) for nest, numbers in statements_of(steps)]
 
 
 def _log(values: np.ndarray) -> np.ndarray:
@@ -160,7 +166,7 @@ def _levels(graph: LoopGraph) -> np.ndarray:
 def _vectors(graph: LoopGraph, hardware: Hardware) -> np.ndarray:
     extents, loops = graph.extents[-1], graph.op.loops
     ones = np.ones(graph.count)
-    width = max((graph.graph.nodes[tensor]["width"] for tensor in graph.tensors), default=4)
+    width = graph.widest
     lanes = max(1, hardware.vector_bytes // width)
     parallel, reduction, innermost, is_parallel = ones, ones, ones, ones
     for extent, loop in zip(extents, loops, strict=True):
@@ -210,15 +216,14 @@ def _intensities(graph: LoopGraph) -> np.ndarray:
 
 def _buffers(graph: LoopGraph) -> np.ndarray:
     """The largest tensors; zeros where there are fewer."""
-    by_size = sorted(graph.tensors, key=lambda tensor: -np.prod(graph.graph.nodes[tensor]["operand"].shape))
+    by_size = sorted(graph.tensors, key=lambda tensor: -np.prod(graph.operand(tensor).shape))
     parts = [_buffer(graph, tensor) for tensor in by_size[:_BUFFERS]]
     parts += [np.zeros((graph.count, 18))] * (_BUFFERS - len(parts))
     return np.concatenate(parts, axis=1)
 
 
 def _buffer(graph: LoopGraph, tensor: tuple[str, int]) -> np.ndarray:
-    data = graph.graph.nodes[tensor]
-    operand, width = data["operand"], data["width"]
+    operand, width = graph.operand(tensor), graph.width(tensor)
     ones = np.ones(graph.count)
     reduces = any(loop.kind == "reduction" for loop in graph.op.loops)
     both = operand.is_output and reduces

@@ -1,4 +1,4 @@
-"""Sequences for cost models: the target and workload, then what a script does, one row a step."""
+"""Sequences for cost models: the target and workload, what a script does, one row a step, and what it leaves."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tcl_iree.features.nest_rows import NestRows, nest_rows
 from tcl_iree.features.prefix import prefix
-from tcl_iree.features.steps import Candidate, StepReader
+from tcl_iree.features.steps import Candidate, StepReader, Steps
 from tcl_iree.features.vocabulary import COLUMNS, KIND_INDEX, ROLE_INDEX, UNKNOWN
 from tcl_iree.features.walk import Row
 from tcl_iree.target import Target
@@ -43,7 +44,7 @@ class Tokenizer:
     """Makes sequences of one workload on one target."""
 
     def __init__(self, workload: Workload, target: Target) -> None:
-        self._vector_bytes = max(1, target.hardware.vector_bytes)
+        self._workload, self._hardware = workload, target.hardware
         rows = prefix(workload, target)
         self._kinds = np.array([_index(KIND_INDEX, row.kind) for row in rows], np.int16)
         self._roles = np.array([_index(ROLE_INDEX, row.role) for row in rows], np.int16)
@@ -59,9 +60,11 @@ class Tokenizer:
     def sequences(self, candidates: Sequence[Candidate]) -> Sequences:
         """One sequence a candidate; those of families' schedules without building their scripts one by one."""
         found = list(self._reader.read(candidates))
-        made = self._empty(len(candidates), max((len(steps.rows) for steps in found), default=0))
-        for steps in found:
-            self._put(made, steps.positions, steps.rows, steps.row_numbers())
+        left = nest_rows(self._workload, self._hardware, found)
+        longest = max((len(steps.rows) + len(rows.names) for steps, rows in zip(found, left, strict=True)), default=0)
+        made = self._empty(len(candidates), longest)
+        for steps, rows in zip(found, left, strict=True):
+            self._put(made, steps, rows)
         return made
 
     def _indices(self, rows: tuple[Row, ...]) -> tuple[list[int], list[int]]:
@@ -83,12 +86,16 @@ class Tokenizer:
         made.kinds[:, :start], made.roles[:, :start], made.numbers[:, :start] = self._kinds, self._roles, self._numbers
         return made
 
-    def _put(self, into: Sequences, positions: np.ndarray, rows: tuple[Row, ...], numbers: np.ndarray) -> None:
+    def _put(self, into: Sequences, steps: Steps, left: NestRows) -> None:
         start = len(self._kinds)
-        end = start + len(rows)
-        into.kinds[positions, start:end], into.roles[positions, start:end] = self._indices(rows)
-        into.numbers[positions, start:end] = scale(numbers, self._vector_bytes)
-        into.lengths[positions] = end
+        middle, end = start + len(steps.rows), start + len(steps.rows) + len(left.names)
+        at = steps.positions
+        into.kinds[at, start:middle], into.roles[at, start:middle] = self._indices(steps.rows)
+        into.numbers[at, start:middle] = scale(steps.row_numbers(), max(1, self._hardware.vector_bytes))
+        into.kinds[at, middle:end] = [_index(KIND_INDEX, kind) for kind, _ in left.names]
+        into.roles[at, middle:end] = [_index(ROLE_INDEX, role) for _, role in left.names]
+        into.numbers[at, middle:end] = left.numbers
+        into.lengths[at] = end
 
 
 def scale(numbers: np.ndarray, vector_bytes: int) -> np.ndarray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 
-VERSION = 1
+VERSION = 2
 PADDING, UNKNOWN = "<padding>", "<unknown>"
 # Numbers of a row, after scaling.
 COLUMNS = 8
@@ -81,6 +81,8 @@ _OPTIONS = (
     "split-transfers=shuffle", "use-exp2=true", "use-exp2=false", "tiling-level=vector_common_parallel",
     "tiling-level=vector_reduction", "anchor-on-root-op=true", "only-fuse-producer-input-operands=true",
 )  # fmt: skip
+# Behind every script: the loops it leaves around the root op, and what is left inside each op.
+_NEST = ("workgroup", "thread", "warp", "serial", "inside")
 
 KINDS: tuple[str, ...] = (
     PADDING,
@@ -90,6 +92,7 @@ KINDS: tuple[str, ...] = (
     *(f"config:{name}" for name in (*CONFIG_LEVELS, *_CONFIG, *_CONFIG_WORDS)),
     *(f"pass:{name}" for name in _PASSES),
     *(f"option:{name}" for name in _OPTIONS),
+    *(f"nest:{name}" for name in _NEST),
 )
 ROLES: tuple[str, ...] = ("", "root", "fill", "producer", "consumer", "pack", "unpack", "function", "loop", "unknown")
 

@@ -80,7 +80,7 @@ class RooflineModel(_Unlearned):
 def _cost(graph: LoopGraph, hardware: Hardware) -> np.ndarray:
     """Time in units of one vector instruction."""
     count = graph.count
-    width = max((graph.graph.nodes[tensor]["width"] for tensor in graph.tensors), default=4)
+    width = graph.widest
     lanes = max(1.0, hardware.vector_bytes / width)
     outer = [np.ones(count)]
     for depth in range(graph.depth):

@@ -72,10 +72,11 @@ def load_groups(database: Database, platform: str = "", least: int = 2) -> list[
     Raises:
         LearningError: nothing to learn from, or times that are no numbers.
     """
-    schedules, workloads = database.schedules(), {row.key: row for row in database.workloads()}
     found: dict[tuple[str, ...], list[Trial]] = {}
     others = set()
-    for trial in database.trials():
+    trials = database.trials()  # before what they refer to: another process may be measuring
+    schedules, workloads = database.schedules(), {row.key: row for row in database.workloads()}
+    for trial in trials:
         if trial.status == UNMEASURED or not trial.target.startswith(platform):
             continue
         if trial.iree != IREE_VERSION:

@@ -73,8 +73,7 @@ class MambaNetwork(Network):
     def embedding(self, batch: Batch) -> Tensor:
         """The sequence's end, and the mean over its rows."""
         if self.training or torch.is_grad_enabled():
-            rows, _ = self._read(batch, slice(None), None)
-            return self._pool(rows, batch["lengths"])
+            return self._by_length(batch)
         return self._quickly(batch)
 
     def score(self, embedding: Tensor, batch: Batch) -> Tensor:
@@ -102,6 +101,16 @@ class MambaNetwork(Network):
         mean = (rows * mask).sum(1) / lengths[:, None]
         last = rows[torch.arange(len(rows), device=rows.device), lengths - 1]
         return torch.cat([last, mean], dim=-1)
+
+    def _by_length(self, batch: Batch) -> Tensor:
+        """The same sequence by sequence, those of like length together: little padding is read."""
+        order = batch["lengths"].argsort()
+        made = []
+        for chosen in order.split(len(order) if order.is_cuda else _CHUNK):
+            longest = int(batch["lengths"][chosen].max())
+            part = {name: value[chosen, :longest] if value.ndim > 1 else value[chosen] for name, value in batch.items()}
+            made.append(self._pool(self._read(part, slice(None), None)[0], part["lengths"]))
+        return torch.cat(made)[order.argsort()]
 
     def _quickly(self, batch: Batch) -> Tensor:
         """The same without gradients: what all candidates share at the front is read once."""

@@ -1,0 +1,126 @@
+"""What a script leaves, as rows behind its steps: the loops around the root op, and what is left inside each op.
+
+Steps say what a script does one after the other; that a tile fits a cache or its sums fit the registers follows from
+many of them at once. These rows say it outright, from the loop graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from tcl_iree.features.loop_graph import LoopGraph
+from tcl_iree.features.program import Nest
+from tcl_iree.features.statements import statements_of
+from tcl_iree.features.steps import Steps
+from tcl_iree.features.vocabulary import COLUMNS
+from tcl_iree.hardware import Hardware
+from tcl_iree.workload.model import Workload
+
+# Ops whose inside gets a row.
+MOST_OPS = 4
+
+
+class NestRows(NamedTuple):
+    """Rows of candidates that take the same steps.
+
+    Attributes:
+        names: kind and role of each row.
+        numbers: candidate x row x column.
+    """
+
+    names: list[tuple[str, str]]
+    numbers: np.ndarray
+
+
+def nest_rows(workload: Workload, hardware: Hardware, found: Sequence[Steps]) -> list[NestRows]:
+    """The rows of each of `found`; nests of the same form are worked out together, whatever steps led to them."""
+    forms: dict[tuple[object, ...], list[tuple[int, int]]] = {}
+    held: list[list[tuple[Nest, np.ndarray]]] = []
+    for number, steps in enumerate(found):
+        held.append(list(statements_of(steps))[:MOST_OPS])
+        for place, (nest, _) in enumerate(held[-1]):
+            forms.setdefault((place == 0, *_form(nest)), []).append((number, place))
+    made: list[list[NestRows]] = [[NestRows([], np.empty(0))] * len(nests) for nests in held]
+    for (first, *_), places in forms.items():
+        nest = held[places[0][0]][places[0][1]][0]
+        numbers = [held[number][place][1] for number, place in places]
+        graph = LoopGraph(workload.ops[nest.op], nest, np.concatenate(numbers))
+        names, values = _rows(graph, hardware, bool(first))
+        start = 0
+        for (number, place), part in zip(places, numbers, strict=True):
+            made[number][place] = NestRows(names, values[start : start + len(part)])
+            start += len(part)
+    return [_joined(parts, len(steps.positions)) for parts, steps in zip(made, found, strict=True)]
+
+
+def _form(nest: Nest) -> Iterator[object]:
+    """What nests that differ only in numbers have in common."""
+    yield from (nest.op, nest.role, len(nest.around))
+    for loop in nest.around:
+        yield from (loop.origin, loop.kind, loop.level)
+    yield from (origin for origin, _ in nest.inside)
+
+
+def _rows(graph: LoopGraph, hardware: Hardware, with_loops: bool) -> tuple[list[tuple[str, str]], np.ndarray]:
+    names, numbers = [("nest:inside", graph.nest.role)], [_inside(graph, hardware)]
+    if with_loops:
+        names = [(f"nest:{loop.level}", graph.nest.role) for loop in graph.nest.around] + names
+        numbers = [_around(graph, depth, hardware) for depth in range(graph.depth)] + numbers
+    return names, np.stack(numbers, 1)
+
+
+def _joined(parts: Sequence[NestRows], count: int) -> NestRows:
+    numbers = [part.numbers for part in parts] or [np.zeros((count, 0, COLUMNS), np.float32)]
+    return NestRows([name for part in parts for name in part.names], np.concatenate(numbers, 1))
+
+
+def _log(values: np.ndarray) -> np.ndarray:
+    return np.log2(np.maximum(values, 2.0**-16)) / 8.0
+
+
+def _around(graph: LoopGraph, depth: int, hardware: Hardware) -> np.ndarray:
+    """Of one loop around the op.
+
+    Iterations, points inside in all and of the whole, bytes inside beside both caches, work for each byte, whether it
+    reduces, and how much more than there is its iterations cover.
+    """
+    loop, trips = graph.nest.around[depth], graph.trips(depth)
+    held, points = graph.bytes[depth + 1], graph.points[depth + 1]
+    waste = trips * points / graph.points[depth] if loop.origin >= 0 else np.ones(graph.count)
+    return _row(
+        _log(trips), _log(points) / 2, _log(points / graph.points[0]) / 2, _log(held / max(1, hardware.l1_bytes)),
+        _log(held / max(1, hardware.l2_bytes)), _log(graph.intensity(depth + 1)),
+        np.full(graph.count, float(loop.kind == "reduction")), np.clip(waste - 1.0, 0.0, 1.0),
+    )  # fmt: skip
+
+
+def _inside(graph: LoopGraph, hardware: Hardware) -> np.ndarray:
+    """Of what is left of the op, which becomes vectors.
+
+    Parallel and reduction points, vectors along the innermost parallel loop and how much of them is empty, all vectors
+    of the result beside the registers, whether the innermost loop reduces, workgroups beside cores, and how long
+    cores wait for the last ones.
+    """
+    ones = np.ones(graph.count)
+    lanes = max(1, hardware.vector_bytes // graph.widest)
+    parallel, reduction, along, reduces = ones, ones, ones, 0.0 * ones
+    for extent, loop in zip(graph.extents[-1], graph.op.loops, strict=True):
+        reduces = np.where(extent > 1, float(loop.kind == "reduction"), reduces)
+        if loop.kind == "reduction":
+            reduction = reduction * extent
+        else:
+            parallel, along = parallel * extent, np.where(extent > 1, extent, along)
+    vectors = np.ceil(along / lanes)
+    cores, groups = max(1, hardware.cores), graph.workgroups
+    return _row(
+        _log(parallel), _log(reduction), _log(vectors), 1.0 - along / (vectors * lanes),
+        _log(parallel / along * vectors / max(1, hardware.vector_registers)), reduces, _log(groups / cores),
+        1.0 - groups / (np.ceil(groups / cores) * cores),
+    )  # fmt: skip
+
+
+def _row(*columns: np.ndarray) -> np.ndarray:
+    return np.stack(columns, 1).astype(np.float32)
