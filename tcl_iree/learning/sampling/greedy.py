@@ -1,0 +1,201 @@
+"""Samplers that take one program after the other, each in view of those already taken.
+
+What a program is worth is the sum of a fixed part and of how far it is from everything taken:
+
+    worth[i] = fixed[i] + weight * min over taken j of |e[i] - e[j]| / typical distance
+
+Programs of other workloads count as taken too, through a limited number of them chosen by chance. Work and memory
+grow with the pool: a workload is cut into parts that are chosen from one by one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from tcl_iree.learning.sampling.pool import Pool
+from tcl_iree.learning.sampling.sampler import Sampler, allot, by_turns, parts
+
+_LANDMARKS = 512
+_DISTANCES_AT_ONCE = 1 << 22
+
+
+class GreedySampler(Sampler):
+    """See the module."""
+
+    def _choose(
+        self, pool: Pool, count: int, free: np.ndarray, taken: np.ndarray, rng: np.random.Generator
+    ) -> np.ndarray:
+        space = self._space(pool, taken)
+        seen = rng.permutation(taken)[:_LANDMARKS]
+        sample = space[rng.choice(free, min(_LANDMARKS, len(free)), replace=False)]
+        typical = max(float(np.median(_nearest(sample, space[rng.choice(free, 64)], farthest=True))), 1e-9)
+        chosen: list[np.ndarray] = []
+        members = parts(pool, free, rng)
+        shares = allot(np.array([self._claim(pool, part) for part in members]), count, rng)
+        shares = _within(shares, np.array([len(part) for part in members]))
+        own = {workload: taken[pool.workloads[taken] == workload] for workload in np.unique(pool.workloads[taken])}
+        for part, share in zip(members, shares, strict=True):
+            if share == 0:
+                continue
+            near = np.unique(np.concatenate([seen, own.get(pool.workloads[part[0]], seen[:0])]))
+            apart = np.full(len(part), 2.0 * typical)
+            if len(near):
+                apart = np.minimum(apart, _nearest(space[part], space[near]))
+            found = part[
+                self._pick(space[part], apart / typical, self._fixed(pool, space, part, rng), share, typical, rng)
+            ]
+            chosen.append(found)
+            seen = _remembered(seen, found, rng)
+        return by_turns(chosen)
+
+    def _space(self, pool: Pool, taken: np.ndarray) -> np.ndarray:
+        """Where distances are taken."""
+        return pool.embeddings
+
+    def _claim(self, pool: Pool, part: np.ndarray) -> float:
+        """What a part's share of the budget goes by."""
+        return float(len(part))
+
+    def _fixed(self, pool: Pool, space: np.ndarray, part: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        return np.zeros(len(part))
+
+    def _weight(self) -> float:
+        return 1.0
+
+    def _pick(
+        self, space: np.ndarray, apart: np.ndarray, fixed: np.ndarray, count: int, typical: float,
+        rng: np.random.Generator,
+    ) -> np.ndarray:  # fmt: skip
+        squares = (space * space).sum(1)
+        picked = np.empty(count, np.int64)
+        fixed = fixed + 1e-9 * rng.random(len(fixed))  # ties by chance
+        for turn in range(count):
+            best = int(np.argmax(fixed + self._weight() * apart))
+            picked[turn] = best
+            away = squares - 2.0 * (space @ space[best]) + squares[best]
+            apart = np.minimum(apart, np.sqrt(np.maximum(away, 0.0)) / typical)
+            fixed[best] = -np.inf
+        return picked
+
+
+class KCenterSampler(GreedySampler):
+    """Whatever is farthest from everything taken."""
+
+    name: ClassVar[str] = "k-center"
+
+
+class BadgeSampler(GreedySampler):
+    """Like BADGE: by chance, the likelier the farther, where distances are those of the last layer's gradients.
+
+    A gradient is the embedding times how much the score would have to move, for which the uncertainty stands.
+    """
+
+    name: ClassVar[str] = "badge"
+
+    def _space(self, pool: Pool, taken: np.ndarray) -> np.ndarray:
+        return pool.embeddings * pool.uncertainty[:, None].astype(np.float32)
+
+    def _pick(
+        self, space: np.ndarray, apart: np.ndarray, fixed: np.ndarray, count: int, typical: float,
+        rng: np.random.Generator,
+    ) -> np.ndarray:  # fmt: skip
+        squares = (space * space).sum(1)
+        picked = np.empty(count, np.int64)
+        free = np.ones(len(space), bool)
+        for turn in range(count):
+            chance = np.where(free, apart**2 + 1e-12, 0.0)
+            best = int(rng.choice(len(space), p=chance / chance.sum()))
+            picked[turn], free[best] = best, False
+            away = squares - 2.0 * (space @ space[best]) + squares[best]
+            apart = np.minimum(apart, np.sqrt(np.maximum(away, 0.0)) / typical)
+        return picked
+
+
+@dataclass(frozen=True)
+class BiasedSampler(GreedySampler):
+    """Like BALTO: diversity, with programs that the model thinks fast preferred.
+
+    Attributes:
+        bias: what being thought the best of a workload is worth, in typical distances.
+    """
+
+    name: ClassVar[str] = "biased"
+    bias: float = 1.0
+
+    def _fixed(self, pool: Pool, space: np.ndarray, part: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        return self.bias * pool.goodness()[part]
+
+
+@dataclass(frozen=True)
+class RduSampler(GreedySampler):
+    """Representativeness, diversity and uncertainty in one sum.
+
+    Representativeness is how dense the pool is around a program, beside the densest place of its workload; diversity is
+    the distance to what is taken; uncertainty is beside the most uncertain of the pool. Workloads of which the model is
+    less sure get a larger part of the budget.
+
+    Attributes:
+        representativeness, diversity, uncertainty: the weights.
+    """
+
+    name: ClassVar[str] = "rdu"
+    representativeness: float = 0.5
+    diversity: float = 1.0
+    uncertainty: float = 0.5
+
+    def _weight(self) -> float:
+        return self.diversity
+
+    def _claim(self, pool: Pool, part: np.ndarray) -> float:
+        unsure = _scaled(pool.uncertainty)
+        return len(part) * (1.0 + self.uncertainty * float(unsure[part].mean()))
+
+    def _fixed(self, pool: Pool, space: np.ndarray, part: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        return self.representativeness * density(space[part], rng) + self.uncertainty * _scaled(pool.uncertainty)[part]
+
+
+def density(space: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """How dense points lie around each, from 0 to 1: a Gaussian kernel over some of them."""
+    some = space[rng.choice(len(space), min(_LANDMARKS, len(space)), replace=False)]
+    squares = _squares(space, some)
+    width = max(float(np.median(squares)), 1e-12)
+    dense = np.exp(-squares / width).mean(1)
+    return (dense - dense.min()) / max(float(np.ptp(dense)), 1e-12)
+
+
+def _scaled(values: np.ndarray) -> np.ndarray:
+    """Beside a value that few exceed, from 0 to 1."""
+    return np.clip(values / max(float(np.quantile(values, 0.95)), 1e-12), 0.0, 1.0)
+
+
+def _within(shares: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    """No more of a part than it has; what is too much goes to those with room, in order of room."""
+    over = int(np.maximum(shares - sizes, 0).sum())
+    shares = np.minimum(shares, sizes)
+    for index in np.argsort(shares - sizes):
+        if over == 0:
+            break
+        more = min(over, int(sizes[index] - shares[index]))
+        shares[index] += more
+        over -= more
+    return shares
+
+
+def _remembered(seen: np.ndarray, found: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    return rng.permutation(np.concatenate([seen, found]))[:_LANDMARKS]
+
+
+def _squares(points: np.ndarray, others: np.ndarray) -> np.ndarray:
+    made = (points * points).sum(1)[:, None] - 2.0 * (points @ others.T) + (others * others).sum(1)[None]
+    return np.maximum(made, 0.0)
+
+
+def _nearest(points: np.ndarray, others: np.ndarray, farthest: bool = False) -> np.ndarray:
+    """Distance of each point to the nearest of the others, or the farthest; a limited number of them at once."""
+    step = max(1, _DISTANCES_AT_ONCE // max(1, len(others)))
+    pick = np.max if farthest else np.min
+    found = [pick(_squares(points[at : at + step], others), axis=1) for at in range(0, len(points), step)]
+    return np.sqrt(np.concatenate(found))
