@@ -148,7 +148,7 @@ def test_rdu_weighs_its_three_parts() -> None:
 
 def test_the_biased_sampler_prefers_what_is_thought_fast() -> None:
     pool = pool_of()
-    thought = pool.goodness()
+    thought = pool.goodness
     assert thought[make_sampler("biased").choose(pool, 60)].mean() > thought.mean() + 0.1
 
 
@@ -156,7 +156,7 @@ def test_goodness_is_a_place_within_the_workload() -> None:
     pool = Pool(
         np.zeros((5, 1), np.float32), np.array([1, 0, 1, 0, 1]), np.array([5.0, 9.0, 7.0, -1.0, 6.0]), np.zeros(5)
     )
-    assert pool.goodness().tolist() == pytest.approx([1 / 3, 1.0, 1.0, 0.5, 2 / 3])
+    assert pool.goodness.tolist() == pytest.approx([1 / 3, 1.0, 1.0, 0.5, 2 / 3])
 
 
 def test_shares_add_up() -> None:

@@ -126,7 +126,7 @@ class BiasedSampler(GreedySampler):
     bias: float = 1.0
 
     def _fixed(self, pool: Pool, space: np.ndarray, part: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        return self.bias * pool.goodness()[part]
+        return self.bias * pool.goodness[part]
 
 
 @dataclass(frozen=True)
@@ -150,11 +150,10 @@ class RduSampler(GreedySampler):
         return self.diversity
 
     def _claim(self, pool: Pool, part: np.ndarray) -> float:
-        unsure = _scaled(pool.uncertainty)
-        return len(part) * (1.0 + self.uncertainty * float(unsure[part].mean()))
+        return len(part) * (1.0 + self.uncertainty * float(pool.doubt[part].mean()))
 
     def _fixed(self, pool: Pool, space: np.ndarray, part: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        return self.representativeness * density(space[part], rng) + self.uncertainty * _scaled(pool.uncertainty)[part]
+        return self.representativeness * density(space[part], rng) + self.uncertainty * pool.doubt[part]
 
 
 def density(space: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -164,11 +163,6 @@ def density(space: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     width = max(float(np.median(squares)), 1e-12)
     dense = np.exp(-squares / width).mean(1)
     return (dense - dense.min()) / max(float(np.ptp(dense)), 1e-12)
-
-
-def _scaled(values: np.ndarray) -> np.ndarray:
-    """Beside a value that few exceed, from 0 to 1."""
-    return np.clip(values / max(float(np.quantile(values, 0.95)), 1e-12), 0.0, 1.0)
 
 
 def _within(shares: np.ndarray, sizes: np.ndarray) -> np.ndarray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -37,6 +38,12 @@ class Pool:
     def __len__(self) -> int:
         return len(self.embeddings)
 
+    @cached_property
+    def doubt(self) -> np.ndarray:
+        """Uncertainty beside a value that few exceed, from 0 to 1."""
+        return np.clip(self.uncertainty / max(float(np.quantile(self.uncertainty, 0.95)), 1e-12), 0.0, 1.0)
+
+    @cached_property
     def goodness(self) -> np.ndarray:
         """Each program's place among those of its workload by score: 1 for the best, near 0 for the worst."""
         order = np.lexsort((self.scores, self.workloads))
