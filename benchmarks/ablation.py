@@ -21,7 +21,7 @@ from tcl_iree.features.statements import FEATURES, StatementEncoder
 from tcl_iree.features.steps import Candidate
 from tcl_iree.features.vocabulary import KINDS
 from tcl_iree.learning.cost_model import FitOptions
-from tcl_iree.learning.encoding import Arrays, Batch, Encoder
+from tcl_iree.learning.encoding import Arrays, Batch, Encoder, tensors
 from tcl_iree.learning.evaluation import evaluate, rank
 from tcl_iree.learning.mamba import MambaNetwork
 from tcl_iree.learning.neural import NeuralModel
@@ -33,6 +33,7 @@ from tcl_iree.workflows.data import Programs
 from tcl_iree.workload.model import Workload
 
 _TARGET_ROWS = np.array([kind.startswith("target:") for kind in KINDS])
+_NEST_ROWS = np.array([kind.startswith("nest:") for kind in KINDS])
 _WORKLOAD_ROWS = np.array([kind.startswith("op:") or kind in ("loop", "operand") for kind in KINDS])
 
 
@@ -44,10 +45,10 @@ class _Changed(MambaNetwork):
         """What the variant sees."""
         raise NotImplementedError
 
-    def encoder(self, workload: Workload, target: Target) -> Encoder:
-        """The whole model's, changed; what was shared at the front need no longer be."""
-        encode = super().encoder(workload, target)
-        return lambda candidates: self.change(encode(candidates)) | {"shared": np.zeros(len(candidates), np.int64)}
+    def embedding(self, batch: Batch) -> Tensor:
+        """Of the changed input; what was shared at the front need no longer be."""
+        changed = self.change({name: value.numpy() for name, value in batch.items()})
+        return super().embedding(tensors(changed | {"shared": np.zeros_like(changed["lengths"])}))
 
 
 def _blank(arrays: Arrays, rows: np.ndarray) -> Arrays:
@@ -72,14 +73,29 @@ class NoWorkload(_Changed):
     change = staticmethod(lambda arrays: _blank(arrays, _WORKLOAD_ROWS))
 
 
+class NoNests(_Changed):
+    """Without the rows behind the script, which say what it leaves."""
+
+    @staticmethod
+    def change(arrays: Arrays) -> Arrays:
+        """They are the last ones: padding takes their place."""
+        hidden = _NEST_ROWS[arrays["kinds"]]
+        return arrays | {
+            "kinds": np.where(hidden, 0, arrays["kinds"]),
+            "roles": np.where(hidden, 0, arrays["roles"]),
+            "numbers": np.where(hidden[..., None], 0.0, arrays["numbers"]).astype(np.float32),
+            "lengths": arrays["lengths"] - hidden.sum(1),
+        }
+
+
 class RawNumbers(_Changed):
     """Sizes and extents as they are: no logarithms, trips, remainders or vectors."""
 
     @staticmethod
     def change(arrays: Arrays) -> Arrays:
-        """Undo the logarithms of script rows; leave the prefix as it is."""
+        """Undo the logarithms of script rows; leave what stands before and behind them as it is."""
         numbers = arrays["numbers"].copy()
-        script = ~(_TARGET_ROWS | _WORKLOAD_ROWS)[arrays["kinds"]]
+        script = ~(_TARGET_ROWS | _WORKLOAD_ROWS | _NEST_ROWS)[arrays["kinds"]]
         sizes = np.where(numbers[..., :2] != 0, 2.0 ** (8.0 * numbers[..., :2]), 0.0)
         numbers[..., :2] = np.where(script[..., None], sizes, numbers[..., :2])
         numbers[..., 2:5] = np.where(script[..., None], 0.0, numbers[..., 2:5])
@@ -146,6 +162,7 @@ VARIANTS: dict[str, Callable[[], NeuralModel]] = {
     "whole": lambda: NeuralModel(MambaNetwork()),
     "no workload": lambda: NeuralModel(NoWorkload()),
     "no target": lambda: NeuralModel(NoTarget()),
+    "no rows of what is left": lambda: NeuralModel(NoNests()),
     "raw numbers": lambda: NeuralModel(RawNumbers()),
     "no mask": lambda: NeuralModel(NoMask()),
     "no order": lambda: NeuralModel(NoOrder()),

@@ -52,7 +52,7 @@ class BoostedModel(CostModel):
         """Ten trees an epoch; the trees up to the best epoch are kept. The loss told is the regret of top-1."""
         xgboost = _xgboost()
         data = self._matrix(training)
-        held = [(group, self._features(group.workload, group.target, group.candidates)) for group in validation]
+        held = [(group, self._of_group(group)) for group in validation]
         booster, epochs = None, []
         best, stale, best_rounds = -1.0, 0, 0
         for number in range(options.epochs):
@@ -88,10 +88,7 @@ class BoostedModel(CostModel):
         if not groups:
             return
         self._discount = 2.0 ** -(sum(len(group) - 1 for group in groups) / _HALVED_BY)
-        margins = [
-            self._discount * self._old(self._features(group.workload, group.target, group.candidates))
-            for group in groups
-        ]
+        margins = [self._discount * self._old(self._of_group(group)) for group in groups]
         data = self._matrix(groups)
         data.set_base_margin(np.concatenate(margins))
         self._recent = xgboost.train(_SETTINGS | {"nthread": 1, "eta": self._eta}, data, 5 * _ROUNDS_AN_EPOCH)
@@ -100,7 +97,13 @@ class BoostedModel(CostModel):
         """See `CostModel`."""
         if not candidates:
             return np.zeros(0)
-        rows = self._features(workload, target, candidates)
+        return self._scores(self._features(workload, target, candidates))
+
+    def score(self, group: Group) -> np.ndarray:
+        """See `CostModel`."""
+        return self._scores(self._of_group(group))
+
+    def _scores(self, rows: np.ndarray) -> np.ndarray:
         scores = self._old(rows) * self._discount
         if self._recent is not None:
             scores = scores + self._recent.predict(_xgboost().DMatrix(rows, nthread=1), output_margin=True)
@@ -145,10 +148,13 @@ class BoostedModel(CostModel):
         return self._history.predict(_xgboost().DMatrix(rows, nthread=1), output_margin=True)
 
     def _matrix(self, groups: Sequence[Group]) -> Any:
-        rows = np.concatenate([self._features(group.workload, group.target, group.candidates) for group in groups])
+        rows = np.concatenate([self._of_group(group) for group in groups])
         labels = np.concatenate([group.labels for group in groups])
         numbers = np.concatenate([np.full(len(group), number) for number, group in enumerate(groups)])
         return _xgboost().DMatrix(rows, labels, qid=numbers, nthread=1)
+
+    def _of_group(self, group: Group) -> np.ndarray:
+        return group.once(type(self), lambda: self._features(group.workload, group.target, group.candidates))
 
     def _features(self, workload: Workload, target: Target, candidates: Sequence[Candidate]) -> np.ndarray:
         features, _ = self._encoders.of(workload, target).statements(candidates)

@@ -76,6 +76,10 @@ class CostModel(ABC):
     def predict(self, workload: Workload, target: Target, candidates: Sequence[Candidate]) -> np.ndarray:
         """A score for each candidate."""
 
+    def score(self, group: Group) -> np.ndarray:
+        """A score for each candidate of a group; the group may remember what was made of it on the way."""
+        return self.predict(group.workload, group.target, group.candidates)
+
     @abstractmethod
     def embed(self, workload: Workload, target: Target, candidates: Sequence[Candidate]) -> np.ndarray:
         """What the model sees of each candidate: candidate x column, near where they seem alike."""

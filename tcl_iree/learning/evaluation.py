@@ -48,7 +48,7 @@ def rank(model: CostModel, groups: Sequence[Group], split: Split | None = None) 
         key = group.workload.key
         places = split.occurrences(key) if split else [(key, 1)]
         if places:
-            scores = model.predict(group.workload, group.target, group.candidates)
+            scores = model.score(group)
             pools += [Ranked(key, name, count, group.seconds, scores) for name, count in places]
     return pools
 
@@ -87,6 +87,12 @@ def evaluate_guessing(pools: Sequence[Ranked], seed: int = 0) -> Evaluation:
         top_1_sums=first["sums"],
         top_5_sums=fifth["sums"],
     )
+
+
+def guesses(pools: Sequence[Ranked], draws: int = 20, seed: int = 0) -> list[list[Ranked]]:
+    """The same pools, ranked at random so many times."""
+    rng = np.random.default_rng(seed)
+    return [[replace(pool, scores=rng.random(len(pool.seconds))) for pool in pools] for _ in range(draws)]
 
 
 def interval(pools: Sequence[Sequence[Ranked]], count: int, seed: int = 0) -> tuple[float, float]:

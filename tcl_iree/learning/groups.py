@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -21,6 +22,8 @@ from tcl_iree.transform_dialect.families import FAMILIES, family_of
 from tcl_iree.transform_dialect.schedule import DEFAULT_FAMILY, Schedule
 from tcl_iree.workload.analysis import analyse
 from tcl_iree.workload.model import Workload
+
+Made = TypeVar("Made")
 
 _LOG = logging.getLogger(__name__)
 # Scripts of each family that are compared with what the family writes now.
@@ -44,6 +47,7 @@ class Group:
     candidates: tuple[Candidate, ...]
     seconds: np.ndarray
     origins: tuple[str, ...] = ()
+    _made: dict[object, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __len__(self) -> int:
         return len(self.candidates)
@@ -53,6 +57,12 @@ class Group:
         """The best time over each candidate's: 1 for the best, 0 for a failure."""
         best = np.nanmin(self.seconds)
         return np.nan_to_num(best / self.seconds, nan=0.0).astype(np.float32)
+
+    def once(self, what: object, make: Callable[[], Made]) -> Made:
+        """What was made of this group before under the same name, or is made now: several models read it alike."""
+        if what not in self._made:
+            self._made[what] = make()
+        return self._made[what]
 
     @property
     def works(self) -> np.ndarray:

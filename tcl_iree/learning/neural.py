@@ -123,6 +123,10 @@ class NeuralModel(CostModel):
             return np.zeros(0)
         return self._in_parts(self._encoders.of(workload, target)(candidates), scores=True)
 
+    def score(self, group: Group) -> np.ndarray:
+        """See `CostModel`."""
+        return self._in_parts(self._encode(group)[0], scores=True)
+
     def embed(self, workload: Workload, target: Target, candidates: Sequence[Candidate]) -> np.ndarray:
         """See `CostModel`."""
         return self._in_parts(self._encoders.of(workload, target)(candidates), scores=False)
@@ -145,7 +149,9 @@ class NeuralModel(CostModel):
         return torch.optim.Adam(self.network.parameters(), lr=rate, weight_decay=self.recipe.decay)
 
     def _encode(self, group: Group) -> tuple[Arrays, np.ndarray]:
-        return self._encoders.of(group.workload, group.target)(group.candidates), group.labels
+        encode = self._encoders.of
+        arrays = group.once(type(self.network).encoder, lambda: encode(group.workload, group.target)(group.candidates))
+        return arrays, group.labels
 
     @torch.no_grad()
     def _in_parts(self, arrays: Arrays, scores: bool) -> np.ndarray:
