@@ -1,4 +1,4 @@
-"""What a script leaves, as rows behind its steps: the loops around the root op, and what is left inside each op.
+"""What a script leaves, as rows behind its steps: loops around the root op, its tensors, what is left inside each op.
 
 Steps say what a script does one after the other; that a tile fits a cache or its sums fit the registers follows from
 many of them at once. These rows say it outright, from the loop graph.
@@ -7,13 +7,14 @@ many of them at once. These rows say it outright, from the loop graph.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from math import prod
 from typing import NamedTuple
 
 import numpy as np
 
 from tcl_iree.features.loop_graph import LoopGraph
 from tcl_iree.features.program import Nest
-from tcl_iree.features.statements import statements_of
+from tcl_iree.features.statements import innermost_stride, statements_of
 from tcl_iree.features.steps import Steps
 from tcl_iree.features.vocabulary import COLUMNS
 from tcl_iree.hardware import Hardware
@@ -21,6 +22,8 @@ from tcl_iree.workload.model import Workload
 
 # Ops whose inside gets a row.
 MOST_OPS = 4
+# Tensors of the root op that get a row, the largest ones.
+MOST_TENSORS = 4
 
 
 class NestRows(NamedTuple):
@@ -48,7 +51,7 @@ def nest_rows(workload: Workload, hardware: Hardware, found: Sequence[Steps]) ->
         nest = held[places[0][0]][places[0][1]][0]
         numbers = [held[number][place][1] for number, place in places]
         graph = LoopGraph(workload.ops[nest.op], nest, np.concatenate(numbers))
-        names, values = _rows(graph, hardware, bool(first))
+        names, values = _rows(graph, hardware, workload.flops, bool(first))
         start = 0
         for (number, place), part in zip(places, numbers, strict=True):
             made[number][place] = NestRows(names, values[start : start + len(part)])
@@ -64,11 +67,21 @@ def _form(nest: Nest) -> Iterator[object]:
     yield from (origin for origin, _ in nest.inside)
 
 
-def _rows(graph: LoopGraph, hardware: Hardware, with_loops: bool) -> tuple[list[tuple[str, str]], np.ndarray]:
-    names, numbers = [("nest:inside", graph.nest.role)], [_inside(graph, hardware)]
+def _rows(
+    graph: LoopGraph, hardware: Hardware, flops: int, with_loops: bool
+) -> tuple[list[tuple[str, str]], np.ndarray]:
+    names, numbers = [("nest:inside", graph.nest.role)], [_inside(graph, hardware, flops)]
     if with_loops:
-        names = [(f"nest:{loop.level}", graph.nest.role) for loop in graph.nest.around] + names
-        numbers = [_around(graph, depth, hardware) for depth in range(graph.depth)] + numbers
+        around, tensors = graph.nest.around, _largest(graph)
+        names = (
+            [(f"nest:{loop.level}", graph.nest.role) for loop in around] + [("nest:tensor", "")] * len(tensors) + names
+        )
+        outer = np.ones(graph.count)
+        loops = []
+        for depth in range(graph.depth):
+            outer = outer * graph.trips(depth)
+            loops.append(_around(graph, depth, outer, hardware))
+        numbers = loops + [_tensor(graph, tensor, outer, hardware) for tensor in tensors] + numbers
     return names, np.stack(numbers, 1)
 
 
@@ -81,11 +94,12 @@ def _log(values: np.ndarray) -> np.ndarray:
     return np.log2(np.maximum(values, 2.0**-16)) / 8.0
 
 
-def _around(graph: LoopGraph, depth: int, hardware: Hardware) -> np.ndarray:
+def _around(graph: LoopGraph, depth: int, outer: np.ndarray, hardware: Hardware) -> np.ndarray:
     """Of one loop around the op.
 
     Iterations, points inside in all and of the whole, bytes inside beside both caches, work for each byte, whether it
-    reduces, and how much more than there is its iterations cover.
+    reduces, how much more than there is its iterations cover, how often what is inside runs, and how often the op's
+    bytes would pass if nothing stayed from one run to the next.
     """
     loop, trips = graph.nest.around[depth], graph.trips(depth)
     held, points = graph.bytes[depth + 1], graph.points[depth + 1]
@@ -93,16 +107,42 @@ def _around(graph: LoopGraph, depth: int, hardware: Hardware) -> np.ndarray:
     return _row(
         _log(trips), _log(points) / 2, _log(points / graph.points[0]) / 2, _log(held / max(1, hardware.l1_bytes)),
         _log(held / max(1, hardware.l2_bytes)), _log(graph.intensity(depth + 1)),
-        np.full(graph.count, float(loop.kind == "reduction")), np.clip(waste - 1.0, 0.0, 1.0),
+        np.full(graph.count, float(loop.kind == "reduction")), np.clip(waste - 1.0, 0.0, 1.0), _log(outer) / 2,
+        _log(held * outer / np.maximum(graph.bytes[0], 1.0)),
     )  # fmt: skip
 
 
-def _inside(graph: LoopGraph, hardware: Hardware) -> np.ndarray:
+def _largest(graph: LoopGraph) -> list[tuple[str, int]]:
+    by_size = sorted(graph.tensors, key=lambda tensor: -prod(graph.operand(tensor).shape) * graph.width(tensor))
+    return by_size[:MOST_TENSORS]
+
+
+def _tensor(graph: LoopGraph, tensor: tuple[str, int], outer: np.ndarray, hardware: Hardware) -> np.ndarray:
+    """Of one tensor.
+
+    Bytes beside the second cache, whether it is written, bytes inside all loops beside the first cache, iterations until
+    its elements are used again, bytes of all tensors until then beside both caches, how often that is, the stride of
+    the innermost loop inside and whether there is none, and how often its bytes pass if nothing stays.
+    """
+    width, operand = graph.width(tensor), graph.operand(tensor)
+    whole, inside = graph.footprint(tensor, 0) * width, graph.footprint(tensor, graph.depth) * width
+    apart, between, times = graph.reuse(tensor)
+    stride = innermost_stride(graph, tensor)
+    return _row(
+        _log(whole / max(1, hardware.l2_bytes)), np.full(graph.count, float(operand.is_output)),
+        _log(inside / max(1, hardware.l1_bytes)), _log(np.maximum(apart, 1.0)),
+        np.where(times > 0, _log(between / max(1, hardware.l1_bytes)), -2.0),
+        np.where(times > 0, _log(between / max(1, hardware.l2_bytes)), -2.0), _log(np.maximum(times, 1.0)),
+        _log(np.maximum(stride, 1.0)), (stride == 0).astype(np.float64), _log(inside * outer / np.maximum(whole, 1.0)),
+    )  # fmt: skip
+
+
+def _inside(graph: LoopGraph, hardware: Hardware, flops: int) -> np.ndarray:
     """Of what is left of the op, which becomes vectors.
 
     Parallel and reduction points, vectors along the innermost parallel loop and how much of them is empty, all vectors
-    of the result beside the registers, whether the innermost loop reduces, workgroups beside cores, and how long
-    cores wait for the last ones.
+    of the result beside the registers, whether the innermost loop reduces, workgroups beside cores, how long cores
+    wait for the last ones, how often it runs, and its share of the dispatch's work.
     """
     ones = np.ones(graph.count)
     lanes = max(1, hardware.vector_bytes // graph.widest)
@@ -118,7 +158,8 @@ def _inside(graph: LoopGraph, hardware: Hardware) -> np.ndarray:
     return _row(
         _log(parallel), _log(reduction), _log(vectors), 1.0 - along / (vectors * lanes),
         _log(parallel / along * vectors / max(1, hardware.vector_registers)), reduces, _log(groups / cores),
-        1.0 - groups / (np.ceil(groups / cores) * cores),
+        1.0 - groups / (np.ceil(groups / cores) * cores), _log(np.prod(graph.all_trips, axis=0) * ones) / 2,
+        np.full(graph.count, graph.flops / max(1, flops)),
     )  # fmt: skip
 
 

@@ -7,7 +7,7 @@ import hashlib
 VERSION = 2
 PADDING, UNKNOWN = "<padding>", "<unknown>"
 # Numbers of a row, after scaling.
-COLUMNS = 8
+COLUMNS = 10
 
 # In front of every script: the target, the workload's ops, their loops and operands.
 _PREFIX = (
@@ -81,8 +81,9 @@ _OPTIONS = (
     "split-transfers=shuffle", "use-exp2=true", "use-exp2=false", "tiling-level=vector_common_parallel",
     "tiling-level=vector_reduction", "anchor-on-root-op=true", "only-fuse-producer-input-operands=true",
 )  # fmt: skip
-# Behind every script: the loops it leaves around the root op, and what is left inside each op.
-_NEST = ("workgroup", "thread", "warp", "serial", "inside")
+# Behind every script: the loops it leaves around the root op, how these use its tensors, and what is left inside each
+# op.
+_NEST = ("workgroup", "thread", "warp", "serial", "inside", "tensor")
 
 KINDS: tuple[str, ...] = (
     PADDING,
