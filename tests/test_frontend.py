@@ -5,6 +5,7 @@ import torch
 
 from tcl_iree.errors import ModelError
 from tcl_iree.frontend import Extraction, extract, load_model
+from tcl_iree.frontend.random_operators import random_operators
 from tcl_iree.measure.builder import Builder
 from tcl_iree.measure.runner import Runner
 from tcl_iree.target import Target
@@ -114,6 +115,12 @@ def test_zoo_models_export_alike_every_time(name: str, target: Target) -> None:
     assert all(entry.reason for entry in first.untunable)
     payloads = [entry.workload.payload for entry in first.dispatches]
     assert all(len(payload) < 50_000 for payload in payloads), "weights do not travel with payloads"
+
+
+def test_random_operators_are_the_same_for_the_same_seed(target: Target) -> None:
+    first, second, other = (extract(load_model(*random_operators(seed, count=6)), target) for seed in (5, 5, 6))
+    assert keys(first) == keys(second) != keys(other)
+    assert len(keys(first)) >= 4
 
 
 @pytest.mark.long

@@ -89,18 +89,27 @@ def test_stride_histogram_counts_every_pair_once(graph: LoopGraph) -> None:
 
 def test_rows_of_what_a_script_leaves(workload: Workload) -> None:
     (left,) = nest_rows(workload, TARGET.hardware, list(StepReader(workload, TARGET).read([SCRIPT])))
-    assert left.names == [("nest:workgroup", "root")] * 2 + [("nest:serial", "root")] * 3 + [("nest:inside", "root")]
+    loops = [("nest:workgroup", "root")] * 2 + [("nest:serial", "root")] * 3
+    assert left.names == loops + [("nest:tensor", "")] * 3 + [("nest:inside", "root")]
     rows = left.numbers[0]
-    # The second loop shares out columns: 2 workgroups of 20 x 50 x 96 points each, none of them beyond the end.
-    held, points = 4 * (20 * 96 + 96 * 50 + 20 * 50), 20 * 50 * 96
+    # The second loop shares out columns: 2 workgroups of 20 x 50 x 96 points each, none of them beyond the end; six in
+    # all, which read some tensors several times.
+    held, points, whole = 4 * (20 * 96 + 96 * 50 + 20 * 50), 20 * 50 * 96, 4 * (60 * 96 + 96 * 100 + 60 * 100)
     wanted = [2, points**0.5, (1 / 6) ** 0.5, held / (32 << 10), held / (512 << 10), 2 * points / held]
     assert rows[1, :6] == pytest.approx([np.log2(value) / 8 for value in wanted], abs=1e-5)
-    assert rows[1, 6:].tolist() == [0.0, 0.0]
+    assert rows[1, 6:8].tolist() == [0.0, 0.0]
+    assert rows[1, 8:] == pytest.approx([np.log2(6) / 16, np.log2(held * 6 / whole) / 8], abs=1e-5)
     assert rows[4, 6] == 1.0, "the last loop around reduces"
+    # The largest tensor is the right operand, 96 x 100: used again after 60 iterations, five times.
+    between = 4 * (4 * 96 + 96 * 50 + 4 * 50)
+    wanted = [38400 / (512 << 10), 1, 4 * 80 / (32 << 10), 60, between / (32 << 10), between / (512 << 10), 5]
+    assert rows[5, :7] == pytest.approx([np.log2(value) / 8 for value in wanted], abs=1e-5)
+    assert rows[5, 7:] == pytest.approx([np.log2(100) / 8, 0.0, np.log2(4 * 80 * 1800 / 38400) / 8], abs=1e-5)
     # Inside are 4 x 10 sums over 8: two vectors of 8 for 10 columns, 6 of 16 lanes empty, 8 vectors in 16 registers.
     wanted = [40, 8, 2, 2 ** (8 * 6 / 16), 8 / 16, 2**8, 6 / 2]
-    assert rows[5, :7] == pytest.approx([np.log2(value) / 8 for value in wanted], abs=1e-5)
-    assert rows[5, 7] == 0.0, "six workgroups keep two cores busy"
+    assert rows[8, :7] == pytest.approx([np.log2(value) / 8 for value in wanted], abs=1e-5)
+    assert rows[8, 7] == 0.0, "six workgroups keep two cores busy"
+    assert rows[8, 8:] == pytest.approx([np.log2(1800) / 16, 1.0], abs=1e-5)
 
 
 def test_features_by_hand(workload: Workload) -> None:

@@ -120,9 +120,9 @@ def _largest(graph: LoopGraph) -> list[tuple[str, int]]:
 def _tensor(graph: LoopGraph, tensor: tuple[str, int], outer: np.ndarray, hardware: Hardware) -> np.ndarray:
     """Of one tensor.
 
-    Bytes beside the second cache, whether it is written, bytes inside all loops beside the first cache, iterations until
-    its elements are used again, bytes of all tensors until then beside both caches, how often that is, the stride of
-    the innermost loop inside and whether there is none, and how often its bytes pass if nothing stays.
+    Bytes beside the second cache, whether it is written, bytes inside all loops beside the first cache, iterations
+    until its elements are used again, bytes of all tensors until then beside both caches, how often that is, the stride
+    of the innermost loop inside and whether there is none, and how often its bytes pass if nothing stays.
     """
     width, operand = graph.width(tensor), graph.operand(tensor)
     whole, inside = graph.footprint(tensor, 0) * width, graph.footprint(tensor, graph.depth) * width

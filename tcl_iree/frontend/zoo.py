@@ -8,9 +8,11 @@ random statistics.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from tcl_iree.errors import ModelError
+from tcl_iree.frontend.random_operators import random_operators
 
 Built = tuple[Any, tuple[Any, ...]]
 
@@ -103,6 +105,7 @@ NETWORKS: dict[str, Callable[[], Built]] = {
     ),
     "segformer-b0": lambda: _vision("Segformer", 160, "last_hidden_state"),
     "poolformer": lambda: _vision("PoolFormer", 160, "last_hidden_state"),
+    **{f"random-operators-{seed}": partial(random_operators, seed) for seed in range(8)},
 }
 
 

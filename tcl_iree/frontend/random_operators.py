@@ -1,0 +1,190 @@
+"""Operators of random sizes in one module, side by side: more shapes to learn from than networks have.
+
+Each operator has inputs of its own, so that IREE forms its dispatches as if it stood alone. Sizes are drawn evenly on a
+logarithmic scale; half of them are rounded as networks' sizes are, half are not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import torch
+
+# Multiply-adds of one operator: enough to time, not so many that IREE's default takes long.
+_MOST_WORK = 150_000_000
+
+Operator = tuple[Callable[..., Any], tuple[Any, ...]]
+"""A function of tensors, or a module, and its inputs."""
+
+
+def random_operators(seed: int, count: int = 24) -> tuple[torch.nn.Module, tuple[torch.Tensor, ...]]:
+    """A module that applies `count` operators, and example inputs; the same seed gives the same."""
+    import torch
+
+    random = Random(seed)
+    torch.manual_seed(seed)
+    makers = [maker for maker, share in _MAKERS for _ in range(share)]
+    made = [random.choice(makers)(random) for _ in range(count)]
+    inputs = tuple(tensor for _, tensors in made for tensor in tensors)
+
+    class Operators(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.operators = torch.nn.ModuleList(_module(operator) for operator, _ in made)
+
+        def forward(self, *given: torch.Tensor) -> tuple[torch.Tensor, ...]:
+            results, at = [], 0
+            for operator, (_, tensors) in zip(self.operators, made, strict=True):
+                results.append(operator(*given[at : at + len(tensors)]))
+                at += len(tensors)
+            return tuple(results)
+
+    return Operators().eval(), inputs
+
+
+def _module(operator: Callable[..., Any]) -> Any:
+    import torch
+
+    class Function(torch.nn.Module):
+        def forward(self, *inputs: torch.Tensor) -> torch.Tensor:
+            return operator(*inputs)
+
+    return operator if isinstance(operator, torch.nn.Module) else Function()
+
+
+def _size(random: Random, low: int, high: int) -> int:
+    size = low * (high / low) ** random.random()
+    step = random.choice((1, 1, 8, 16, 32))
+    return max(low, min(high, round(size / step) * step or step))
+
+
+def _limited(random: Random, *bounds: tuple[int, int]) -> list[int]:
+    """Sizes whose product is not too much work."""
+    while True:
+        sizes = [_size(random, *bound) for bound in bounds]
+        work = 1
+        for size in sizes:
+            work *= size
+        if work <= _MOST_WORK:
+            return sizes
+
+
+def _linear(random: Random) -> Operator:
+    import torch
+
+    m, n, k = _limited(random, (8, 512), (16, 2048), (16, 2048))
+    after = random.choice((torch.nn.Identity(), torch.nn.ReLU(), torch.nn.GELU(), torch.nn.SiLU()))
+    layer = torch.nn.Linear(k, n, bias=random.random() < 0.7)
+    return torch.nn.Sequential(layer, after), (torch.randn(m, k),)
+
+
+def _vector(random: Random) -> Operator:
+    import torch
+
+    n, k = _limited(random, (128, 4096), (128, 4096))
+    return torch.matmul, (torch.randn(1, k), torch.randn(k, n))
+
+
+def _matmul(random: Random) -> Operator:
+    import torch
+
+    m, n, k = _limited(random, (16, 768), (16, 768), (16, 768))
+    return torch.matmul, (torch.randn(m, k), torch.randn(k, n))
+
+
+def _batch(random: Random) -> Operator:
+    import torch
+
+    b, m, n, k = _limited(random, (2, 16), (16, 256), (16, 256), (16, 256))
+    left, right = torch.randn(b, m, k), torch.randn(b, k, n)
+    if random.random() < 0.5:
+        return lambda one, other: one @ other.transpose(1, 2), (left, right.transpose(1, 2).contiguous())
+    return torch.bmm, (left, right)
+
+
+def _attention(random: Random) -> Operator:
+    import torch
+
+    heads, rows, depth = random.choice((2, 4, 6, 8)), _size(random, 16, 192), random.choice((16, 32, 48, 64))
+    given = tuple(torch.randn(1, heads, rows, depth) for _ in range(3))
+    return torch.nn.functional.scaled_dot_product_attention, given
+
+
+def _convolution(random: Random) -> Operator:
+    import torch
+
+    kernel, stride = random.choice((1, 1, 3, 3, 5, 7)), random.choice((1, 1, 2))
+    while True:
+        size, taken, given = _size(random, 7, 96), _size(random, 3, 512), _size(random, 8, 512)
+        if taken * given * (size // stride) ** 2 * kernel**2 <= _MOST_WORK:
+            break
+    return _block(torch.nn.Conv2d(taken, given, kernel, stride, kernel // 2, bias=False), given, taken, size, random)
+
+
+def _depthwise(random: Random) -> Operator:
+    import torch
+
+    kernel, stride, channels = random.choice((3, 3, 5, 7)), random.choice((1, 2)), _size(random, 16, 512)
+    size = _size(random, 7, 96)
+    layer = torch.nn.Conv2d(channels, channels, kernel, stride, kernel // 2, groups=channels, bias=False)
+    return _block(layer, channels, channels, size, random)
+
+
+def _block(layer: Any, given: int, taken: int, size: int, random: Random) -> Operator:
+    """A convolution as networks have it: with a batch norm and an activation more often than not."""
+    import torch
+
+    after: list[Any] = []
+    if random.random() < 0.8:
+        norm = torch.nn.BatchNorm2d(given)
+        norm.running_mean.normal_(0.0, 0.1)
+        norm.running_var.uniform_(0.8, 1.2)
+        after = [norm, random.choice((torch.nn.Identity(), torch.nn.ReLU(), torch.nn.ReLU6(), torch.nn.SiLU()))]
+    return torch.nn.Sequential(layer, *after), (torch.randn(1, taken, size, size),)
+
+
+def _softmax(random: Random) -> Operator:
+    import torch
+
+    rows, columns = _limited(random, (32, 4096), (16, 1024))
+    return lambda given: torch.softmax(given, -1), (torch.randn(rows, columns),)
+
+
+def _norm(random: Random) -> Operator:
+    import torch
+
+    rows, columns = _size(random, 16, 1024), _size(random, 32, 2048)
+    return torch.nn.LayerNorm(columns), (torch.randn(rows, columns),)
+
+
+def _sum(random: Random) -> Operator:
+    import torch
+
+    rows, columns = _size(random, 16, 1024), _size(random, 32, 2048)
+    axis = random.choice((0, 1))
+    return lambda given: torch.sum(given, axis), (torch.randn(rows, columns),)
+
+
+def _elementwise(random: Random) -> Operator:
+    import torch
+
+    rows, columns = _size(random, 16, 1024), _size(random, 32, 2048)
+    chosen = random.choice((torch.nn.functional.gelu, torch.tanh, lambda given: given.transpose(0, 1).contiguous()))
+    return chosen, (torch.randn(rows, columns),)
+
+
+def _pool(random: Random) -> Operator:
+    import torch
+
+    channels, size, kernel = _size(random, 16, 256), _size(random, 14, 112), random.choice((2, 3))
+    layer = random.choice((torch.nn.MaxPool2d, torch.nn.AvgPool2d))
+    return layer(kernel, random.choice((1, 2)), 0), (torch.randn(1, channels, size, size),)
+
+
+_MAKERS: tuple[tuple[Callable[[Random], Operator], int], ...] = (
+    (_linear, 5), (_matmul, 4), (_batch, 3), (_vector, 1), (_attention, 2), (_convolution, 7), (_depthwise, 2),
+    (_softmax, 1), (_norm, 1), (_sum, 1), (_elementwise, 1), (_pool, 1),
+)  # fmt: skip
