@@ -38,7 +38,7 @@ from tcl_iree.workflows.train import train
 
 # Rates of learning tried for each model that learns; boosted trees take theirs by another name.
 _RATES = {"xgboost": ("eta", (0.1, 0.3, 0.6))}
-_USUAL = ("rate", (5e-4, 1e-3, 2e-3))
+_USUAL = ("rate", (7e-4, 2e-3, 5e-3))
 _FLOORS = ("random", "roofline")
 _RANKED = 4096
 _LEAST_POOL = 100

@@ -76,7 +76,7 @@ def groups(tmp_path_factory: pytest.TempPathFactory) -> list[Group]:
 def fitted(groups: list[Group]) -> dict[str, CostModel]:
     made = {name: make_model(name) for name in MODELS}
     for model in made.values():
-        model.fit(groups[:3], groups[3:], FitOptions(epochs=8, seed=1))
+        model.fit(groups[:3], groups[3:], FitOptions(epochs=30, patience=30, seed=1))
     return made
 
 

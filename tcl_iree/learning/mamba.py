@@ -29,18 +29,20 @@ class MambaNetwork(Network):
         width: columns of a row's embedding.
         depth: Mamba blocks, one after the other.
         states: numbers of state each channel keeps.
+        dropout: share of the embedding's columns left out, at random, while learning.
     """
 
     name: ClassVar[str] = "mamba"
 
-    def __init__(self, width: int = 48, depth: int = 2, states: int = 8) -> None:
+    def __init__(self, width: int = 32, depth: int = 2, states: int = 8, dropout: float = 0.1) -> None:
         super().__init__()
-        self._config = {"width": width, "depth": depth, "states": states}
+        self._config = {"width": width, "depth": depth, "states": states, "dropout": dropout}
         self.kind = nn.Embedding(len(KINDS), width, padding_idx=0)
         self.role = nn.Embedding(len(ROLES), width, padding_idx=0)
         self.number = nn.Linear(COLUMNS, width)
         self.blocks = nn.ModuleList(MambaBlock(width, states) for _ in range(depth))
         self.norms = nn.ModuleList(nn.RMSNorm(width) for _ in range(depth))
+        self.dropout = nn.Dropout(dropout)
         self.out_norm = nn.RMSNorm(2 * width)
         self.head = nn.Sequential(nn.Linear(2 * width, width), nn.SiLU(), nn.Linear(width, 1))
         for table in (self.kind, self.role):
@@ -78,7 +80,7 @@ class MambaNetwork(Network):
 
     def score(self, embedding: Tensor, batch: Batch) -> Tensor:
         """See `Network`."""
-        return self.head(self.out_norm(embedding)).squeeze(-1)
+        return self.head(self.out_norm(self.dropout(embedding))).squeeze(-1)
 
     def _embedded(self, batch: Batch, part: slice) -> Tensor:
         rows = self.number(batch["numbers"][:, part])

@@ -34,18 +34,19 @@ class TrainingRecipe:
 
     Attributes:
         rate: of learning at the start; it falls to a tenth along a cosine.
+        decay: share of each weight that a step takes away, times the rate.
         group: candidates of one workload that are ranked together.
         groups: so many of them in one step.
         clip: gradients longer than this are shortened.
         update_rate, update_steps: for learning from a few more measurements.
     """
 
-    rate: float = 1e-3
-    decay: float = 1e-6
+    rate: float = 5e-3
+    decay: float = 0.05
     clip: float = 0.5
     group: int = 64
-    groups: int = 8
-    update_rate: float = 3e-4
+    groups: int = 4
+    update_rate: float = 1e-3
     update_steps: int = 40
 
 
@@ -146,7 +147,7 @@ class NeuralModel(CostModel):
         self.network.load_state_dict(fresh.state_dict())
 
     def _optimizer(self, rate: float) -> torch.optim.Optimizer:
-        return torch.optim.Adam(self.network.parameters(), lr=rate, weight_decay=self.recipe.decay)
+        return torch.optim.AdamW(self.network.parameters(), lr=rate, weight_decay=self.recipe.decay)
 
     def _encode(self, group: Group) -> tuple[Arrays, np.ndarray]:
         encode = self._encoders.of

@@ -69,6 +69,7 @@ class Unfinished:
         held |= {f"best/{name}": value for name, value in best.items()}
         for index, state in self._optimizer.state_dict()["state"].items():
             held |= {f"optimizer/{index}/{name}": torch.as_tensor(value) for name, value in state.items()}
+        held["random"] = torch.get_rng_state()
         about = {
             "epochs": [asdict(epoch) for epoch in progress.epochs],
             "best_score": progress.best_score,
@@ -101,6 +102,7 @@ class Unfinished:
                 raise ValueError("it is of other data or settings")
             self._network.load_state_dict(_under(held, "now/"))
             self._restore_optimizer(_under(held, "optimizer/"))
+            torch.set_rng_state(held["random"])
         except (SafetensorError, KeyError, RuntimeError, ValueError, OSError) as error:
             reason = (str(error).splitlines() or ["unreadable"])[0]
             raise LearningError(
