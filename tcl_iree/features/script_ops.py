@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from iree.compiler import ir
 
 from tcl_iree.errors import FeatureError
+from tcl_iree.mlir import shared_context
 
 # Where ops keep the numbers they are given, most of them one for each loop.
 _SIZES = (
@@ -52,8 +53,7 @@ def read_script(text: str, entry: str) -> list[ScriptOp]:
     Raises:
         FeatureError: the text is no valid MLIR, or has no such sequence.
     """
-    with ir.Context() as context:
-        context.allow_unregistered_dialects = True
+    with shared_context(any_dialect=True):
         try:
             module = ir.Module.parse(text)
         except ir.MLIRError as error:

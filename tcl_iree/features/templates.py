@@ -141,16 +141,11 @@ class _Question:
 
 @dataclass(frozen=True)
 class _Stretch:
-    """Questions in a row that have had one answer each so far, up to where ways part or a variant is known.
-
-    Attributes:
-        version: of the tree that this was true of.
-    """
+    """Questions in a row that have had one answer each so far, up to where ways part or a variant is known."""
 
     formulas: tuple[Formula, ...]
     answers: np.ndarray
     end: _Node
-    version: int
 
 
 _Node = _Question | Template | None
@@ -170,7 +165,6 @@ class _Tree:
         self._workload, self._target = workload, target
         self._formulas = Formulas()
         self._root: _Node = None
-        self._version = 0
 
     def sort(self, schedules: Sequence[Schedule]) -> Iterator[tuple[Template, Chosen]]:
         """The variants among the schedules, and which are of each."""
@@ -198,7 +192,7 @@ class _Tree:
             yield from _ask(node, chosen, values)
 
     def _stretch(self, start: _Question) -> _Stretch:
-        if start.stretch and start.stretch.version == self._version:
+        if start.stretch:
             return start.stretch
         formulas, answers = [], []
         node: _Node = start
@@ -207,11 +201,10 @@ class _Tree:
             formulas.append(node.formula)
             answers.append(int(answer))
             node = after
-        start.stretch = _Stretch(tuple(formulas), np.array(answers, np.int64), node, self._version)
+        start.stretch = _Stretch(tuple(formulas), np.array(answers, np.int64), node)
         return start.stretch
 
     def _learn(self, schedule: Schedule) -> None:
-        self._version += 1
         trace = Trace(self._formulas)
         template = trace_template(schedule, self._workload, self._target, trace)
         asked = list(trace.conditions.items())
@@ -223,8 +216,10 @@ class _Tree:
         node: _Node = self._root
         for (_, answer), (formula, _) in pairwise([*asked]):
             assert isinstance(node, _Question)
+            node.stretch = None  # it may lead past where ways part now
             node = node.answers.setdefault(answer, _Question(formula))
         assert isinstance(node, _Question)
+        node.stretch = None
         node.answers[asked[-1][1]] = template
 
 

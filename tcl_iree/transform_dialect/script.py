@@ -10,6 +10,7 @@ from iree.compiler.dialects import transform
 from iree.compiler.dialects.transform import loop, structured
 
 from tcl_iree.errors import ScheduleError
+from tcl_iree.mlir import shared_context
 from tcl_iree.transform_dialect.names import ENTRY, SEQUENCE
 from tcl_iree.transform_dialect.schedule import Schedule, Value
 
@@ -25,7 +26,7 @@ class Script:
     """
 
     def __init__(self, schedule: Schedule) -> None:
-        self.context = ir.Context()
+        self.context = shared_context()
         self._phases: list[tuple[int, str]] = []
         with self.context, ir.Location.unknown():
             self._any = transform.AnyOpType.get()
@@ -291,7 +292,7 @@ def read_schedule(text: str) -> Schedule:
     Raises:
         ScheduleError: the text is no script, or not one of this project's.
     """
-    with ir.Context():
+    with shared_context():
         try:
             module = ir.Module.parse(text)
         except ir.MLIRError as error:

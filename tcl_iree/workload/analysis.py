@@ -7,6 +7,7 @@ from math import prod
 from iree.compiler import ir
 
 from tcl_iree.errors import WorkloadError
+from tcl_iree.mlir import shared_context
 from tcl_iree.workload.graph import build_graph, structural_key
 from tcl_iree.workload.model import DTYPE_BYTES, Binding, Loop, Operand, StructuredOp, Workload
 from tcl_iree.workload.payload import SUBSPAN, access_of, walk
@@ -38,8 +39,8 @@ _UNSCHEDULED = {
 
 
 def parse_payload(payload: str) -> ir.Module:
-    """Parse a payload in a context of its own."""
-    with ir.Context():
+    """Parse a payload."""
+    with shared_context():
         try:
             return ir.Module.parse(payload)
         except ir.MLIRError as error:
