@@ -92,9 +92,9 @@ class Chosen:
     values: Values
     positions: np.ndarray
 
-    def of(self, formula: Formula) -> np.ndarray:
-        """What a formula gives for them."""
-        return self.values.of(formula)[self.positions]
+    def of(self, formulas: Sequence[Formula]) -> np.ndarray:
+        """What formulas give for them: schedule x formula."""
+        return self.values.table(formulas, self.positions).T
 
 
 class _Table:
@@ -103,13 +103,14 @@ class _Table:
     def __init__(self, numbers: Sequence[int]) -> None:
         self._base = np.array([bare(number) for number in numbers], np.int64)
         found = [(index, formula_of(number)) for index, number in enumerate(numbers)]
-        self._formulas = [(index, formula) for index, formula in found if formula]
+        self._places = np.array([index for index, formula in found if formula], np.int64)
+        self._formulas = [formula for _, formula in found if formula]
 
     def of(self, chosen: Chosen) -> np.ndarray:
         """Schedule x number."""
         made = np.broadcast_to(self._base, (len(chosen.positions), len(self._base))).copy()
-        for index, formula in self._formulas:
-            made[:, index] = chosen.of(formula)
+        if self._formulas:
+            made[:, self._places] = chosen.of(self._formulas)
         return made
 
 
