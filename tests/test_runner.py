@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -35,6 +37,25 @@ def tiled(matmul: Workload, builder: Builder) -> Artifact:
     artifact = builder.build(matmul, Candidate((DATA / "tile_matmul.mlir").read_text())).artifact
     assert artifact
     return artifact
+
+
+def test_nothing_is_timed_while_another_process_measures(
+    matmul: Workload, default: Artifact, tiled: Artifact, runner: Runner
+) -> None:
+    code = "from tcl_iree.measure.exclusive import exclusive\nwith exclusive(): print(flush=True); input()"
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdin
+        assert other.stdout
+        other.stdout.readline()  # it measures now
+        found: list[RunResult] = []
+        waiting = threading.Thread(target=lambda: found.append(runner.measure(matmul, tiled, default)))
+        waiting.start()
+        waiting.join(2.0)
+        assert not found
+        other.stdin.write(b"\n")
+        other.stdin.close()
+    waiting.join(30.0)
+    assert found[0].timing
 
 
 def test_a_correct_candidate_is_timed(matmul: Workload, default: Artifact, tiled: Artifact, runner: Runner) -> None:

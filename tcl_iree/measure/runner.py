@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tcl_iree.hardware import machine_memory
+from tcl_iree.measure.exclusive import exclusive
 from tcl_iree.measure.results import Artifact, Failure, FailureKind, RunResult
 from tcl_iree.measure.timing import TimingPolicy
 from tcl_iree.measure.worker import Worker
@@ -22,7 +23,7 @@ _RECENT = 64
 
 
 class Runner:
-    """Measures artifacts of one target, one at a time.
+    """Measures artifacts of one target, one at a time, and never beside another process that measures.
 
     Args:
         target: where to run; it must be usable here.
@@ -117,7 +118,8 @@ class Runner:
 
     def _run(self, **arguments: object) -> Outcome:
         arguments |= {"device": self.target.device, "flags": list(self.target.runtime_flags)}
-        return self._worker.run(arguments, self._timeout, self._memory)
+        with exclusive():
+            return self._worker.run(arguments, self._timeout, self._memory)
 
 
 def _result(value: dict[str, Any], seconds: float) -> RunResult:

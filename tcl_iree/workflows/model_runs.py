@@ -12,6 +12,7 @@ import numpy as np
 from tcl_iree.errors import MeasureError
 from tcl_iree.frontend import Model
 from tcl_iree.hardware import machine_memory
+from tcl_iree.measure.exclusive import exclusive
 from tcl_iree.measure.model_job import random_inputs, redrawn
 from tcl_iree.measure.worker import Worker
 from tcl_iree.target import Target
@@ -49,7 +50,8 @@ class ModelRuns:
         """Latencies of several compiled models, one call each in turn."""
         named = {name: str(path) for name, path in paths.items()}
         limit = seconds + _SETUP_SECONDS
-        return self._call(limit, task="interleave", paths=named, inputs=inputs, seconds=seconds, min_rounds=5)
+        with exclusive():
+            return self._call(limit, task="interleave", paths=named, inputs=inputs, seconds=seconds, min_rounds=5)
 
     def draws(self, model: Model, compiled: Path) -> Draws:
         """Two draws of inputs: the model's examples and others like them, or random ones."""
