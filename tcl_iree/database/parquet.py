@@ -26,10 +26,11 @@ _SCHEDULE = ("family", "decisions", "script", "entry")
 
 def export_parquet(database: Database, path: Path, trials: Sequence[Trial] | None = None) -> int:
     """Write trials, all unless some are given; the file appears whole or not at all. Returns the number of rows."""
-    workloads = {row.key: row for row in database.workloads()}
+    chosen = database.trials() if trials is None else trials
+    workloads = {row.key: row for row in database.workloads()}  # after the trials: another process may be measuring
     schedules = database.schedules()
     rows = []
-    for trial in database.trials() if trials is None else trials:
+    for trial in chosen:
         workload, schedule = workloads[trial.workload], schedules[trial.schedule]
         row = asdict(trial) | {f"workload_{name}": getattr(workload, name) for name in _WORKLOAD}
         row |= {"family": schedule.family, "decisions": schedule.decisions_json}
