@@ -119,6 +119,16 @@ def test_a_script_gets_the_score_of_its_schedule(name: str, fitted: dict[str, Co
     )
 
 
+@pytest.mark.parametrize("name", ["mamba", "xgboost"])
+def test_part_of_a_group_scores_as_in_the_whole(name: str, fitted: dict[str, CostModel], groups: list[Group]) -> None:
+    part = groups[3].part(np.array([9, 4, 9]))
+    assert part.candidates == tuple(groups[3].candidates[place] for place in (0, 4, 9))
+    assert part.seconds.tolist() == groups[3].seconds[[0, 4, 9]].tolist()
+    assert part.labels.max() == 1.0, "the best of the part, not of the whole"
+    wanted = fitted[name].predict(part.workload, part.target, part.candidates)
+    assert np.allclose(fitted[name].score(part), wanted, atol=1e-4)
+
+
 @pytest.mark.parametrize("name", LEARNED)
 def test_learning_beats_guessing(name: str, fitted: dict[str, CostModel], groups: list[Group]) -> None:
     known = np.mean([pairwise_accuracy(pool) for pool in rank(fitted[name], groups[:3])])

@@ -154,6 +154,9 @@ class BoostedModel(CostModel):
         return _xgboost().DMatrix(rows, labels, qid=numbers, nthread=1)
 
     def _of_group(self, group: Group) -> np.ndarray:
+        if group.source:
+            whole, positions = group.source
+            return self._of_group(whole)[positions]
         return group.once(type(self), lambda: self._features(group.workload, group.target, group.candidates))
 
     def _features(self, workload: Workload, target: Target, candidates: Sequence[Candidate]) -> np.ndarray:

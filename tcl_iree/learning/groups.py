@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -39,6 +39,7 @@ class Group:
         candidates: what was measured; the first is IREE's default.
         seconds: of each candidate; NaN where it failed.
         origins: how each candidate was come by.
+        source: the group this is a part of, and the positions of its candidates there.
     """
 
     workload: Workload
@@ -47,6 +48,7 @@ class Group:
     candidates: tuple[Candidate, ...]
     seconds: np.ndarray
     origins: tuple[str, ...] = ()
+    source: tuple[Group, np.ndarray] | None = field(default=None, repr=False, compare=False)
     _made: dict[object, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __len__(self) -> int:
@@ -57,6 +59,13 @@ class Group:
         """The best time over each candidate's: 1 for the best, 0 for a failure."""
         best = np.nanmin(self.seconds)
         return np.nan_to_num(best / self.seconds, nan=0.0).astype(np.float32)
+
+    def part(self, positions: np.ndarray) -> Group:
+        """Some of the candidates; IREE's default is always among them."""
+        kept = np.unique(np.concatenate([[0], positions])).astype(np.int64)
+        candidates = tuple(self.candidates[position] for position in kept)
+        origins = tuple(self.origins[position] for position in kept) if self.origins else ()
+        return replace(self, candidates=candidates, seconds=self.seconds[kept], origins=origins, source=(self, kept))
 
     def once(self, what: object, make: Callable[[], Made]) -> Made:
         """What was made of this group before under the same name, or is made now: several models read it alike."""

@@ -132,6 +132,10 @@ class NeuralModel(CostModel):
         """See `CostModel`."""
         return self._in_parts(self._encoders.of(workload, target)(candidates), scores=False)
 
+    def embed_group(self, group: Group) -> np.ndarray:
+        """Embeddings of a group's candidates; the group may remember what was made of it on the way."""
+        return self._in_parts(self._encode(group)[0], scores=False)
+
     def state(self) -> State:
         """The network's weights."""
         return {name: value.detach().cpu().numpy() for name, value in self.network.state_dict().items()}
@@ -150,6 +154,9 @@ class NeuralModel(CostModel):
         return torch.optim.AdamW(self.network.parameters(), lr=rate, weight_decay=self.recipe.decay)
 
     def _encode(self, group: Group) -> tuple[Arrays, np.ndarray]:
+        if group.source:
+            whole, positions = group.source
+            return rows(self._encode(whole)[0], positions), group.labels
         encode = self._encoders.of
         arrays = group.once(type(self.network).encoder, lambda: encode(group.workload, group.target)(group.candidates))
         return arrays, group.labels
