@@ -7,24 +7,51 @@ logarithmic scale; half of them are rounded as networks' sizes are, half are not
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 from random import Random
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import torch
 
-# Multiply-adds of one operator: enough to time, not so many that IREE's default takes long.
-_MOST_WORK = 150_000_000
-
 Operator = tuple[Callable[..., Any], tuple[Any, ...]]
 """A function of tensors, or a module, and its inputs."""
 
 
-def random_operators(seed: int, count: int = 24) -> tuple[torch.nn.Module, tuple[torch.Tensor, ...]]:
-    """A module that applies `count` operators, and example inputs; the same seed gives the same."""
+class _Draw(Random):
+    """Random sizes, of operators with at most so many multiply-adds."""
+
+    def __init__(self, seed: int, most_work: int) -> None:
+        super().__init__(seed)
+        self.most_work = most_work
+        self._reach = (most_work / 150e6) ** (1 / 3)
+
+    def size(self, low: int, high: int) -> int:
+        """From `low` to `high`; larger ones where more work is allowed."""
+        low, high = round(low * self._reach), round(high * self._reach)
+        size = low * (high / low) ** self.random()
+        step = self.choice((1, 1, 8, 16, 32))
+        return max(low, min(high, round(size / step) * step or step))
+
+    def sizes(self, *bounds: tuple[int, int]) -> list[int]:
+        """Sizes whose product is not too much work."""
+        while True:
+            sizes = [self.size(*bound) for bound in bounds]
+            if prod(sizes) <= self.most_work:
+                return sizes
+
+
+def random_operators(
+    seed: int, count: int = 24, most_work: int = 150_000_000
+) -> tuple[torch.nn.Module, tuple[torch.Tensor, ...]]:
+    """A module that applies `count` operators, and example inputs; the same seed gives the same.
+
+    Args:
+        most_work: multiply-adds of one operator; with the default, none takes IREE's own code long.
+    """
     import torch
 
-    random = Random(seed)
+    random = _Draw(seed, most_work)
     torch.manual_seed(seed)
     makers = [maker for maker, share in _MAKERS for _ in range(share)]
     made = [random.choice(makers)(random) for _ in range(count)]
@@ -55,85 +82,68 @@ def _module(operator: Callable[..., Any]) -> Any:
     return operator if isinstance(operator, torch.nn.Module) else Function()
 
 
-def _size(random: Random, low: int, high: int) -> int:
-    size = low * (high / low) ** random.random()
-    step = random.choice((1, 1, 8, 16, 32))
-    return max(low, min(high, round(size / step) * step or step))
-
-
-def _limited(random: Random, *bounds: tuple[int, int]) -> list[int]:
-    """Sizes whose product is not too much work."""
-    while True:
-        sizes = [_size(random, *bound) for bound in bounds]
-        work = 1
-        for size in sizes:
-            work *= size
-        if work <= _MOST_WORK:
-            return sizes
-
-
-def _linear(random: Random) -> Operator:
+def _linear(random: _Draw) -> Operator:
     import torch
 
-    m, n, k = _limited(random, (8, 512), (16, 2048), (16, 2048))
+    m, n, k = random.sizes((8, 512), (16, 2048), (16, 2048))
     after = random.choice((torch.nn.Identity(), torch.nn.ReLU(), torch.nn.GELU(), torch.nn.SiLU()))
     layer = torch.nn.Linear(k, n, bias=random.random() < 0.7)
     return torch.nn.Sequential(layer, after), (torch.randn(m, k),)
 
 
-def _vector(random: Random) -> Operator:
+def _vector(random: _Draw) -> Operator:
     import torch
 
-    n, k = _limited(random, (128, 4096), (128, 4096))
+    n, k = random.sizes((128, 4096), (128, 4096))
     return torch.matmul, (torch.randn(1, k), torch.randn(k, n))
 
 
-def _matmul(random: Random) -> Operator:
+def _matmul(random: _Draw) -> Operator:
     import torch
 
-    m, n, k = _limited(random, (16, 768), (16, 768), (16, 768))
+    m, n, k = random.sizes((16, 768), (16, 768), (16, 768))
     return torch.matmul, (torch.randn(m, k), torch.randn(k, n))
 
 
-def _batch(random: Random) -> Operator:
+def _batch(random: _Draw) -> Operator:
     import torch
 
-    b, m, n, k = _limited(random, (2, 16), (16, 256), (16, 256), (16, 256))
+    b, m, n, k = random.sizes((2, 16), (16, 256), (16, 256), (16, 256))
     left, right = torch.randn(b, m, k), torch.randn(b, k, n)
     if random.random() < 0.5:
         return lambda one, other: one @ other.transpose(1, 2), (left, right.transpose(1, 2).contiguous())
     return torch.bmm, (left, right)
 
 
-def _attention(random: Random) -> Operator:
+def _attention(random: _Draw) -> Operator:
     import torch
 
-    heads, rows, depth = random.choice((2, 4, 6, 8)), _size(random, 16, 192), random.choice((16, 32, 48, 64))
+    heads, rows, depth = random.choice((2, 4, 6, 8)), random.size(16, 192), random.choice((16, 32, 48, 64))
     given = tuple(torch.randn(1, heads, rows, depth) for _ in range(3))
     return torch.nn.functional.scaled_dot_product_attention, given
 
 
-def _convolution(random: Random) -> Operator:
+def _convolution(random: _Draw) -> Operator:
     import torch
 
     kernel, stride = random.choice((1, 1, 3, 3, 5, 7)), random.choice((1, 1, 2))
     while True:
-        size, taken, given = _size(random, 7, 96), _size(random, 3, 512), _size(random, 8, 512)
-        if taken * given * (size // stride) ** 2 * kernel**2 <= _MOST_WORK:
+        size, taken, given = random.size(7, 96), random.size(3, 512), random.size(8, 512)
+        if taken * given * (size // stride) ** 2 * kernel**2 <= random.most_work:
             break
     return _block(torch.nn.Conv2d(taken, given, kernel, stride, kernel // 2, bias=False), given, taken, size, random)
 
 
-def _depthwise(random: Random) -> Operator:
+def _depthwise(random: _Draw) -> Operator:
     import torch
 
-    kernel, stride, channels = random.choice((3, 3, 5, 7)), random.choice((1, 2)), _size(random, 16, 512)
-    size = _size(random, 7, 96)
+    kernel, stride, channels = random.choice((3, 3, 5, 7)), random.choice((1, 2)), random.size(16, 512)
+    size = random.size(7, 96)
     layer = torch.nn.Conv2d(channels, channels, kernel, stride, kernel // 2, groups=channels, bias=False)
     return _block(layer, channels, channels, size, random)
 
 
-def _block(layer: Any, given: int, taken: int, size: int, random: Random) -> Operator:
+def _block(layer: Any, given: int, taken: int, size: int, random: _Draw) -> Operator:
     """A convolution as networks have it: with a batch norm and an activation more often than not."""
     import torch
 
@@ -146,45 +156,45 @@ def _block(layer: Any, given: int, taken: int, size: int, random: Random) -> Ope
     return torch.nn.Sequential(layer, *after), (torch.randn(1, taken, size, size),)
 
 
-def _softmax(random: Random) -> Operator:
+def _softmax(random: _Draw) -> Operator:
     import torch
 
-    rows, columns = _limited(random, (32, 4096), (16, 1024))
+    rows, columns = random.sizes((32, 4096), (16, 1024))
     return lambda given: torch.softmax(given, -1), (torch.randn(rows, columns),)
 
 
-def _norm(random: Random) -> Operator:
+def _norm(random: _Draw) -> Operator:
     import torch
 
-    rows, columns = _size(random, 16, 1024), _size(random, 32, 2048)
+    rows, columns = random.size(16, 1024), random.size(32, 2048)
     return torch.nn.LayerNorm(columns), (torch.randn(rows, columns),)
 
 
-def _sum(random: Random) -> Operator:
+def _sum(random: _Draw) -> Operator:
     import torch
 
-    rows, columns = _size(random, 16, 1024), _size(random, 32, 2048)
+    rows, columns = random.size(16, 1024), random.size(32, 2048)
     axis = random.choice((0, 1))
     return lambda given: torch.sum(given, axis), (torch.randn(rows, columns),)
 
 
-def _elementwise(random: Random) -> Operator:
+def _elementwise(random: _Draw) -> Operator:
     import torch
 
-    rows, columns = _size(random, 16, 1024), _size(random, 32, 2048)
+    rows, columns = random.size(16, 1024), random.size(32, 2048)
     chosen = random.choice((torch.nn.functional.gelu, torch.tanh, lambda given: given.transpose(0, 1).contiguous()))
     return chosen, (torch.randn(rows, columns),)
 
 
-def _pool(random: Random) -> Operator:
+def _pool(random: _Draw) -> Operator:
     import torch
 
-    channels, size, kernel = _size(random, 16, 256), _size(random, 14, 112), random.choice((2, 3))
+    channels, size, kernel = random.size(16, 256), random.size(14, 112), random.choice((2, 3))
     layer = random.choice((torch.nn.MaxPool2d, torch.nn.AvgPool2d))
     return layer(kernel, random.choice((1, 2)), 0), (torch.randn(1, channels, size, size),)
 
 
-_MAKERS: tuple[tuple[Callable[[Random], Operator], int], ...] = (
+_MAKERS: tuple[tuple[Callable[[_Draw], Operator], int], ...] = (
     (_linear, 5), (_matmul, 4), (_batch, 3), (_vector, 1), (_attention, 2), (_convolution, 7), (_depthwise, 2),
     (_softmax, 1), (_norm, 1), (_sum, 1), (_elementwise, 1), (_pool, 1),
 )  # fmt: skip

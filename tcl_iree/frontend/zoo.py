@@ -106,6 +106,7 @@ NETWORKS: dict[str, Callable[[], Built]] = {
     "segformer-b0": lambda: _vision("Segformer", 160, "last_hidden_state"),
     "poolformer": lambda: _vision("PoolFormer", 160, "last_hidden_state"),
     **{f"random-operators-{seed}": partial(random_operators, seed) for seed in range(8)},
+    **{f"large-operators-{seed}": partial(random_operators, 100 + seed, 16, 1_200_000_000) for seed in range(8)},
 }
 
 
