@@ -277,8 +277,8 @@ def test_one_model_is_ahead_if_its_interval_says_so() -> None:
     right, wrong = [], []
     for number in range(8):
         seconds = 1.0 + rng.random(30)
-        right.append(Ranked(str(number), "a", 1.0, seconds, -seconds))
-        wrong.append(Ranked(str(number), "a", 1.0, seconds, rng.random(30)))
+        right.append(Ranked(str(number), "a", 1.0, 4.0, seconds, -seconds))
+        wrong.append(Ranked(str(number), "a", 1.0, 4.0, seconds, rng.random(30)))
     assert ahead([right], [wrong], 1)[0] > 0
     low, high = ahead([wrong], [wrong], 1)
     assert low <= 0 <= high

@@ -123,7 +123,7 @@ def test_padding_does_not_change_the_ranking_loss_and_gradients_are_finite() -> 
 
 
 def pool(seconds: list[float], scores: list[float], network: str = "a", weight: float = 1.0) -> Ranked:
-    return Ranked("w", network, weight, np.array(seconds), np.array(scores, float))
+    return Ranked("w", network, weight, 8.0, np.array(seconds), np.array(scores, float))
 
 
 def test_top_k_in_both_forms() -> None:
@@ -134,9 +134,10 @@ def test_top_k_in_both_forms() -> None:
 
 def test_a_picked_failure_costs_what_the_default_does() -> None:
     failed = pool([4, float("nan"), 2], [0, 5, 1])
-    assert failed.best_of_first(1) == 4
-    assert regret(failed) == pytest.approx(1.0)
-    assert top_k([failed], 1)["sums"] == pytest.approx(0.5)
+    assert failed.best_of_first(1) == 8
+    assert regret(failed) == pytest.approx(3.0)
+    assert top_k([failed], 1)["sums"] == pytest.approx(0.25)
+    assert pool([float("nan")], [1]).best() == 8
 
 
 def test_pairs_in_order() -> None:

@@ -12,7 +12,7 @@ from tcl_iree.features.statements import FEATURES, StatementEncoder
 from tcl_iree.features.steps import Candidate
 from tcl_iree.learning.cost_model import CostModel, Epoch, FitOptions, State
 from tcl_iree.learning.groups import Group
-from tcl_iree.learning.metrics import Ranked, top_k
+from tcl_iree.learning.metrics import ranked, top_k
 from tcl_iree.learning.recent import Recent
 from tcl_iree.target import Target
 from tcl_iree.workload.model import Workload
@@ -59,13 +59,7 @@ class BoostedModel(CostModel):
             settings = _SETTINGS | {"seed": options.seed, "nthread": 1, "eta": self._eta}
             booster = xgboost.train(settings, data, _ROUNDS_AN_EPOCH, xgb_model=booster)
             pools = [
-                Ranked(
-                    group.workload.key,
-                    group.workload.key,
-                    1.0,
-                    group.seconds,
-                    booster.predict(xgboost.DMatrix(rows, nthread=1), output_margin=True),
-                )
+                ranked(group, booster.predict(xgboost.DMatrix(rows, nthread=1), output_margin=True))
                 for group, rows in held
             ]
             found = [top_k(pools, count)["mean"] if pools else 0.0 for count in (1, 5)]

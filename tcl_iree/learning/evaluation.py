@@ -10,7 +10,7 @@ import numpy as np
 from tcl_iree.errors import LearningError
 from tcl_iree.learning.cost_model import CostModel
 from tcl_iree.learning.groups import Group
-from tcl_iree.learning.metrics import Ranked, pairwise_accuracy, random_top_k, regret, top_k
+from tcl_iree.learning.metrics import Ranked, pairwise_accuracy, random_top_k, ranked, regret, top_k
 from tcl_iree.learning.split import Split
 
 _DRAWS = 1000
@@ -49,7 +49,7 @@ def rank(model: CostModel, groups: Sequence[Group], split: Split | None = None) 
         places = split.occurrences(key) if split else [(key, 1)]
         if places:
             scores = model.score(group)
-            pools += [Ranked(key, name, count, group.seconds, scores) for name, count in places]
+            pools += [ranked(group, scores, name, count) for name, count in places]
     return pools
 
 

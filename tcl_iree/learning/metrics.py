@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from tcl_iree.learning.groups import Group
+
 
 @dataclass(frozen=True)
 class Ranked:
@@ -16,25 +18,33 @@ class Ranked:
         workload: its key.
         network: where the workload is from; several networks may share one.
         weight: how often it occurs in the network.
-        seconds: of each candidate; NaN if it failed. The first is IREE's default.
+        default: seconds of IREE's default. It is no candidate: it is measured whatever a model says.
+        seconds: of each candidate; NaN if it failed.
         scores: higher is thought faster.
     """
 
     workload: str
     network: str
     weight: float
+    default: float
     seconds: np.ndarray
     scores: np.ndarray
 
     def best(self) -> float:
-        """Seconds of the fastest candidate."""
-        return float(np.nanmin(self.seconds))
+        """Seconds of the fastest candidate; those of the default if all failed."""
+        return float(np.nanmin(self.seconds)) if np.isfinite(self.seconds).any() else self.default
 
     def best_of_first(self, count: int) -> float:
         """Seconds of the fastest among those ranked first; a failure costs what IREE's default does."""
         first = np.argsort(-self.scores, kind="stable")[:count]
-        seconds = np.where(np.isnan(self.seconds), self.seconds[0], self.seconds)
+        seconds = np.where(np.isnan(self.seconds), self.default, self.seconds)
         return float(seconds[first].min())
+
+
+def ranked(group: Group, scores: np.ndarray, network: str = "", weight: float = 1.0) -> Ranked:
+    """A group's candidates but for the default, with scores of all of them; without a network it stands for itself."""
+    key = group.workload.key
+    return Ranked(key, network or key, weight, float(group.seconds[0]), group.seconds[1:], scores[1:])
 
 
 def top_k(pools: Sequence[Ranked], count: int) -> dict[str, float]:

@@ -15,7 +15,7 @@ from tcl_iree.features.steps import Candidate
 from tcl_iree.learning.cost_model import CostModel, Epoch, FitOptions, State
 from tcl_iree.learning.encoding import Arrays, Encoder, collate, rows, tensors
 from tcl_iree.learning.groups import Group, fingerprint
-from tcl_iree.learning.metrics import Ranked, top_k
+from tcl_iree.learning.metrics import ranked, top_k
 from tcl_iree.learning.network import Network
 from tcl_iree.learning.ranking import lambda_rank
 from tcl_iree.learning.recent import Recent
@@ -208,7 +208,7 @@ class NeuralModel(CostModel):
 
     def _validate(self, groups: Sequence[Group], encoded: list[tuple[Arrays, np.ndarray]]) -> tuple[float, float]:
         pools = [
-            Ranked(group.workload.key, group.workload.key, 1.0, group.seconds, self._in_parts(arrays, scores=True))
+            ranked(group, self._in_parts(arrays, scores=True))
             for group, (arrays, _) in zip(groups, encoded, strict=True)
         ]
         return (top_k(pools, 1)["mean"], top_k(pools, 5)["mean"]) if pools else (0.0, 0.0)
