@@ -102,11 +102,13 @@ def test_rows_of_what_a_script_leaves(workload: Workload) -> None:
     assert rows[4, 6] == 1.0, "the last loop around reduces"
     # The largest tensor is the right operand, 96 x 100: used again after 60 iterations, five times.
     between = 4 * (4 * 96 + 96 * 50 + 4 * 50)
-    wanted = [38400 / (512 << 10), 1, 4 * 80 / (32 << 10), 60, between / (32 << 10), between / (512 << 10), 5]
+    # Inside, 4 x 2 vectors of 8 columns are added to in each of 8 steps, with 2 vectors of it in each step.
+    wanted = [16 / 64, 1, 4 * 80 / (32 << 10), 60, between / (32 << 10), between / (512 << 10), 5]
     assert rows[5, :7] == pytest.approx([np.log2(value) / 8 for value in wanted], abs=1e-5)
-    assert rows[5, 7:] == pytest.approx([np.log2(100) / 8, 0.0, np.log2(4 * 80 * 1800 / 38400) / 8], abs=1e-5)
+    assert rows[5, 7:] == pytest.approx([0.0, 0.0, np.log2(4 * 80 * 1800 / 38400) / 8], abs=1e-5)
     # Inside are 4 x 10 sums over 8: two vectors of 8 for 10 columns, 6 of 16 lanes empty, 8 vectors in 16 registers.
-    wanted = [40, 8, 2, 2 ** (8 * 6 / 16), 8 / 16, 2**8, 6 / 2]
+    # Each step reads 4 numbers of the left operand and 2 vectors of the right.
+    wanted = [40, 8, 2, 2 ** (8 * 6 / 16), 8 / 16, (32 + 16) / 64, 6 / 2]
     assert rows[8, :7] == pytest.approx([np.log2(value) / 8 for value in wanted], abs=1e-5)
     assert rows[8, 7] == 0.0, "six workgroups keep two cores busy"
     assert rows[8, 8:] == pytest.approx([np.log2(1800) / 16, 1.0], abs=1e-5)

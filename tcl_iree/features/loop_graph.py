@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from functools import cached_property
 from math import prod
+from typing import NamedTuple
 
 import networkx as nx
 import numpy as np
@@ -21,6 +22,24 @@ from tcl_iree.workload.model import DTYPE_BYTES, Operand, StructuredOp
 LINE_BYTES = 64
 INSIDE = "inside"
 BUCKETS = 16
+
+
+class Vectors(NamedTuple):
+    """What is left inside all loops, as vectors.
+
+    Attributes:
+        along: extent of the loop that vectors run along; 1 where there is none.
+        groups: vectors along it.
+        total: vector operations for one statement of the op.
+        strides: elements between two lanes, by tensor; 0 where all lanes see the same.
+        loads: instructions that read a tensor once for each vector operation that needs it anew.
+    """
+
+    along: np.ndarray
+    groups: np.ndarray
+    total: np.ndarray
+    strides: dict[tuple[str, int], np.ndarray]
+    loads: dict[tuple[str, int], np.ndarray]
 
 
 class LoopGraph:
@@ -52,6 +71,7 @@ class LoopGraph:
         left = self.extents[-1]
         for column, (origin, _) in enumerate(nest.inside, 2 * self.depth):
             left[origin] = np.clip(values[:, column], 1.0, left[origin])
+        self._vectors: dict[int, Vectors] = {}
         self.tensors = [("tensor", number) for number, operand in enumerate(op.operands) if operand.shape]
 
     @cached_property
@@ -145,6 +165,30 @@ class LoopGraph:
                 times = np.where(first, trips, times)
             inner = inner * trips
         return apart, touched, times
+
+    def vectors(self, lanes: int) -> Vectors:
+        """What is left inside as vectors, along the innermost parallel loop of more than one iteration."""
+        if lanes not in self._vectors:
+            self._vectors[lanes] = self._as_vectors(lanes)
+        return self._vectors[lanes]
+
+    def _as_vectors(self, lanes: int) -> Vectors:
+        extents, apart = self.extents[-1], {tensor: _strides(self.operand(tensor)) for tensor in self.tensors}
+        along = np.ones(self.count)
+        strides = {tensor: np.zeros(self.count) for tensor in self.tensors}
+        for number, loop in enumerate(self.op.loops):
+            if loop.kind == "parallel":
+                inner = extents[number] > 1
+                along = np.where(inner, extents[number], along)
+                for tensor in self.tensors:
+                    strides[tensor] = np.where(inner, apart[tensor].get(number, 0.0), strides[tensor])
+        groups = np.ceil(along / lanes)
+        loads = {}
+        for tensor in self.tensors:
+            read = np.prod([extents[number] for number in apart[tensor]] or [np.ones(self.count)], axis=0)
+            # Neighbours fill vectors; what does not move is spread over one; anything else comes element by element.
+            loads[tensor] = np.where(strides[tensor] == 1, read / along * groups, read)
+        return Vectors(along, groups, self.points[-1] / along * groups, strides, loads)
 
     def stride_histogram(self) -> np.ndarray:
         """How many pairs of loop and tensor have a stride of 0, 1, up to 2, 4, 8, ...: candidate x bucket.

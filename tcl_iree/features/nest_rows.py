@@ -14,7 +14,7 @@ import numpy as np
 
 from tcl_iree.features.loop_graph import LoopGraph
 from tcl_iree.features.program import Nest
-from tcl_iree.features.statements import innermost_stride, statements_of
+from tcl_iree.features.statements import statements_of
 from tcl_iree.features.steps import Steps
 from tcl_iree.features.vocabulary import COLUMNS
 from tcl_iree.hardware import Hardware
@@ -120,16 +120,17 @@ def _largest(graph: LoopGraph) -> list[tuple[str, int]]:
 def _tensor(graph: LoopGraph, tensor: tuple[str, int], outer: np.ndarray, hardware: Hardware) -> np.ndarray:
     """Of one tensor.
 
-    Bytes beside the second cache, whether it is written, bytes inside all loops beside the first cache, iterations
+    Loads for each vector operation, whether it is written, bytes inside all loops beside the first cache, iterations
     until its elements are used again, bytes of all tensors until then beside both caches, how often that is, the stride
-    of the innermost loop inside and whether there is none, and how often its bytes pass if nothing stays.
+    between lanes and whether there is none, and how often its bytes pass if nothing stays.
     """
-    width, operand = graph.width(tensor), graph.operand(tensor)
+    width = graph.width(tensor)
     whole, inside = graph.footprint(tensor, 0) * width, graph.footprint(tensor, graph.depth) * width
     apart, between, times = graph.reuse(tensor)
-    stride = innermost_stride(graph, tensor)
+    vectors = graph.vectors(_lanes(graph, hardware))
+    stride = vectors.strides[tensor]
     return _row(
-        _log(whole / max(1, hardware.l2_bytes)), np.full(graph.count, float(operand.is_output)),
+        _log(vectors.loads[tensor] / vectors.total), np.full(graph.count, float(graph.operand(tensor).is_output)),
         _log(inside / max(1, hardware.l1_bytes)), _log(np.maximum(apart, 1.0)),
         np.where(times > 0, _log(between / max(1, hardware.l1_bytes)), -2.0),
         np.where(times > 0, _log(between / max(1, hardware.l2_bytes)), -2.0), _log(np.maximum(times, 1.0)),
@@ -141,26 +142,28 @@ def _inside(graph: LoopGraph, hardware: Hardware, flops: int) -> np.ndarray:
     """Of what is left of the op, which becomes vectors.
 
     Parallel and reduction points, vectors along the innermost parallel loop and how much of them is empty, all vectors
-    of the result beside the registers, whether the innermost loop reduces, workgroups beside cores, how long cores
-    wait for the last ones, how often it runs, and its share of the dispatch's work.
+    of the result beside the registers, loads for each vector operation, workgroups beside cores, how long cores wait
+    for the last ones, how often it runs, and its share of the dispatch's work.
     """
     ones = np.ones(graph.count)
-    lanes = max(1, hardware.vector_bytes // graph.widest)
-    parallel, reduction, along, reduces = ones, ones, ones, 0.0 * ones
+    lanes = _lanes(graph, hardware)
+    parallel, reduction = ones, ones
     for extent, loop in zip(graph.extents[-1], graph.op.loops, strict=True):
-        reduces = np.where(extent > 1, float(loop.kind == "reduction"), reduces)
-        if loop.kind == "reduction":
-            reduction = reduction * extent
-        else:
-            parallel, along = parallel * extent, np.where(extent > 1, extent, along)
-    vectors = np.ceil(along / lanes)
+        parallel = parallel * extent if loop.kind == "parallel" else parallel
+        reduction = reduction * extent if loop.kind == "reduction" else reduction
+    vectors = graph.vectors(lanes)
+    loads = sum((vectors.loads[tensor] for tensor in graph.tensors if not graph.operand(tensor).is_output), 0.0 * ones)
     cores, groups = max(1, hardware.cores), graph.workgroups
     return _row(
-        _log(parallel), _log(reduction), _log(vectors), 1.0 - along / (vectors * lanes),
-        _log(parallel / along * vectors / max(1, hardware.vector_registers)), reduces, _log(groups / cores),
-        1.0 - groups / (np.ceil(groups / cores) * cores), _log(np.prod(graph.all_trips, axis=0) * ones) / 2,
-        np.full(graph.count, graph.flops / max(1, flops)),
+        _log(parallel), _log(reduction), _log(vectors.groups), 1.0 - vectors.along / (vectors.groups * lanes),
+        _log(parallel / vectors.along * vectors.groups / max(1, hardware.vector_registers)),
+        _log(loads / vectors.total), _log(groups / cores), 1.0 - groups / (np.ceil(groups / cores) * cores),
+        _log(np.prod(graph.all_trips, axis=0) * ones) / 2, np.full(graph.count, graph.flops / max(1, flops)),
     )  # fmt: skip
+
+
+def _lanes(graph: LoopGraph, hardware: Hardware) -> int:
+    return max(1, hardware.vector_bytes // graph.widest)
 
 
 def _row(*columns: np.ndarray) -> np.ndarray:

@@ -227,7 +227,7 @@ def _buffer(graph: LoopGraph, tensor: tuple[str, int]) -> np.ndarray:
     ones = np.ones(graph.count)
     reduces = any(loop.kind == "reduction" for loop in graph.op.loops)
     both = operand.is_output and reduces
-    stride = innermost_stride(graph, tensor)
+    stride = _innermost_stride(graph, tensor)
     accesses = graph.points[0]
     touched, distinct = accesses * width, graph.footprint(tensor, 0) * width
     spread = np.clip(stride * width / LINE_BYTES, width / LINE_BYTES, 1.0)
@@ -243,7 +243,7 @@ def _buffer(graph: LoopGraph, tensor: tuple[str, int]) -> np.ndarray:
     )  # fmt: skip
 
 
-def innermost_stride(graph: LoopGraph, tensor: tuple[str, int]) -> np.ndarray:
+def _innermost_stride(graph: LoopGraph, tensor: tuple[str, int]) -> np.ndarray:
     """Of the innermost loop left inside that has more than one iteration."""
     stride = np.zeros(graph.count)
     for node, data in graph.graph.nodes(data=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 
-VERSION = 2
+VERSION = 3
 PADDING, UNKNOWN = "<padding>", "<unknown>"
 # Numbers of a row, after scaling.
 COLUMNS = 10
