@@ -28,6 +28,8 @@ from tcl_iree.learning.groups import Group, load_groups
 from tcl_iree.learning.mamba import MambaNetwork
 from tcl_iree.learning.metrics import Ranked, pairwise_accuracy
 from tcl_iree.learning.models import MODELS, make_model
+from tcl_iree.learning.neural import NeuralModel
+from tcl_iree.learning.sampling.uncertainty import dropout_scores
 from tcl_iree.learning.split import TEST, TRAIN, VALIDATION, load_split, make_split, signature
 from tcl_iree.measure.builder import IREE_VERSION, Builder, Candidate
 from tcl_iree.target import Target
@@ -127,6 +129,16 @@ def test_part_of_a_group_scores_as_in_the_whole(name: str, fitted: dict[str, Cos
     assert part.labels.max() == 1.0, "the best of the part, not of the whole"
     wanted = fitted[name].predict(part.workload, part.target, part.candidates)
     assert np.allclose(fitted[name].score(part), wanted, atol=1e-4)
+
+
+def test_dropout_gives_opinions_around_the_score(fitted: dict[str, CostModel], groups: list[Group]) -> None:
+    model, group = fitted["mamba"], groups[3]
+    assert isinstance(model, NeuralModel)
+    whole = dropout_scores(model, group.workload, group.target, group.candidates, opinions=2, share=0.0)
+    assert np.allclose(whole, scores_of(model, group), atol=1e-4)
+    opinions = dropout_scores(model, group.workload, group.target, group.candidates, opinions=6, share=0.3)
+    assert opinions.shape == (6, len(group))
+    assert opinions.std(0).min() > 0.0
 
 
 @pytest.mark.parametrize("name", LEARNED)

@@ -59,7 +59,7 @@ class LoopGraph:
         values = numbers.astype(np.float64)
         self.count = len(values)
         self.depth = len(nest.around)
-        self.all_trips = [np.maximum(values[:, 2 * depth], 1.0) for depth in range(self.depth)]
+        self._trips = [np.maximum(values[:, 2 * depth], 1.0) for depth in range(self.depth)]
         self._sizes = [values[:, 2 * depth + 1] for depth in range(self.depth)]
         # Extent of each of the op's loops inside the first so many loops around it.
         self.extents: list[list[np.ndarray]] = [[np.full(self.count, float(loop.size)) for loop in op.loops]]
@@ -79,7 +79,7 @@ class LoopGraph:
         """Loops and tensors as nodes, strides on the edges."""
         graph = nx.DiGraph()
         for depth, around in enumerate(self.nest.around):
-            graph.add_node(("loop", depth), trips=self.all_trips[depth], size=self._sizes[depth], kind=around.kind,
+            graph.add_node(("loop", depth), trips=self._trips[depth], size=self._sizes[depth], kind=around.kind,
                            level=around.level, origin=around.origin)  # fmt: skip
         for number, extent in enumerate(self.extents[-1]):
             graph.add_node((INSIDE, number), trips=extent, size=np.ones(self.count), kind=self.op.loops[number].kind,
@@ -108,7 +108,12 @@ class LoopGraph:
 
     def trips(self, depth: int) -> np.ndarray:
         """Iterations of one of the loops around."""
-        return self.all_trips[depth]
+        return self._trips[depth]
+
+    @cached_property
+    def runs(self) -> np.ndarray:
+        """How often what is left inside all loops runs."""
+        return np.prod([np.ones(self.count), *self._trips], axis=0)
 
     @cached_property
     def workgroups(self) -> np.ndarray:

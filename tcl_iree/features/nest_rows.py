@@ -43,7 +43,7 @@ def nest_rows(workload: Workload, hardware: Hardware, found: Sequence[Steps]) ->
     forms: dict[tuple[object, ...], list[tuple[int, int]]] = {}
     held: list[list[tuple[Nest, np.ndarray]]] = []
     for number, steps in enumerate(found):
-        held.append(list(statements_of(steps))[:MOST_OPS])
+        held.append(statements_of(steps)[:MOST_OPS])
         for place, (nest, _) in enumerate(held[-1]):
             forms.setdefault((place == 0, *_form(nest)), []).append((number, place))
     made: list[list[NestRows]] = [[NestRows([], np.empty(0))] * len(nests) for nests in held]
@@ -81,7 +81,7 @@ def _rows(
         for depth in range(graph.depth):
             outer = outer * graph.trips(depth)
             loops.append(_around(graph, depth, outer, hardware))
-        numbers = loops + [_tensor(graph, tensor, outer, hardware) for tensor in tensors] + numbers
+        numbers = loops + [_tensor(graph, tensor, hardware) for tensor in tensors] + numbers
     return names, np.stack(numbers, 1)
 
 
@@ -117,7 +117,7 @@ def _largest(graph: LoopGraph) -> list[tuple[str, int]]:
     return by_size[:MOST_TENSORS]
 
 
-def _tensor(graph: LoopGraph, tensor: tuple[str, int], outer: np.ndarray, hardware: Hardware) -> np.ndarray:
+def _tensor(graph: LoopGraph, tensor: tuple[str, int], hardware: Hardware) -> np.ndarray:
     """Of one tensor.
 
     Loads for each vector operation, whether it is written, bytes inside all loops beside the first cache, iterations
@@ -134,7 +134,7 @@ def _tensor(graph: LoopGraph, tensor: tuple[str, int], outer: np.ndarray, hardwa
         _log(inside / max(1, hardware.l1_bytes)), _log(np.maximum(apart, 1.0)),
         np.where(times > 0, _log(between / max(1, hardware.l1_bytes)), -2.0),
         np.where(times > 0, _log(between / max(1, hardware.l2_bytes)), -2.0), _log(np.maximum(times, 1.0)),
-        _log(np.maximum(stride, 1.0)), (stride == 0).astype(np.float64), _log(inside * outer / np.maximum(whole, 1.0)),
+        _log(np.maximum(stride, 1.0)), (stride == 0).astype(np.float64), _log(inside * graph.runs / np.maximum(whole, 1.0)),
     )  # fmt: skip
 
 
@@ -158,7 +158,7 @@ def _inside(graph: LoopGraph, hardware: Hardware, flops: int) -> np.ndarray:
         _log(parallel), _log(reduction), _log(vectors.groups), 1.0 - vectors.along / (vectors.groups * lanes),
         _log(parallel / vectors.along * vectors.groups / max(1, hardware.vector_registers)),
         _log(loads / vectors.total), _log(groups / cores), 1.0 - groups / (np.ceil(groups / cores) * cores),
-        _log(np.prod(graph.all_trips, axis=0) * ones) / 2, np.full(graph.count, graph.flops / max(1, flops)),
+        _log(graph.runs) / 2, np.full(graph.count, graph.flops / max(1, flops)),
     )  # fmt: skip
 
 

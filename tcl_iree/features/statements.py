@@ -99,7 +99,6 @@ class StatementEncoder:
     def _features(self, graph: LoopGraph, copies: np.ndarray) -> np.ndarray:
         count = graph.count
         share = graph.flops / max(1, self._workload.flops)
-        outer = np.prod([graph.trips(depth) for depth in range(graph.depth)] or [np.ones(count)], axis=0)
         groups = [
             _arithmetic(graph),
             _levels(graph),
@@ -109,7 +108,7 @@ class StatementEncoder:
             _intensities(graph),
             _buffers(graph),
             copies,
-            _columns(_log(np.full(count, graph.depth)), _log(outer), np.full(count, share)),
+            _columns(_log(np.full(count, graph.depth)), _log(graph.runs), np.full(count, share)),
             graph.stride_histogram(),
             _caches(graph, self._hardware),
         ]

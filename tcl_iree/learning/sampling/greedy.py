@@ -28,7 +28,7 @@ class GreedySampler(Sampler):
     def _choose(
         self, pool: Pool, count: int, free: np.ndarray, taken: np.ndarray, rng: np.random.Generator
     ) -> np.ndarray:
-        space = self._space(pool, taken)
+        space = self._space(pool)
         seen = rng.permutation(taken)[:_LANDMARKS]
         sample = space[rng.choice(free, min(_LANDMARKS, len(free)), replace=False)]
         typical = max(float(np.median(_nearest(sample, space[rng.choice(free, 64)], farthest=True))), 1e-9)
@@ -51,7 +51,7 @@ class GreedySampler(Sampler):
             seen = _remembered(seen, found, rng)
         return by_turns(chosen)
 
-    def _space(self, pool: Pool, taken: np.ndarray) -> np.ndarray:
+    def _space(self, pool: Pool) -> np.ndarray:
         """Where distances are taken."""
         return pool.embeddings
 
@@ -65,6 +65,10 @@ class GreedySampler(Sampler):
     def _weight(self) -> float:
         return 1.0
 
+    def _next(self, apart: np.ndarray, fixed: np.ndarray, rng: np.random.Generator) -> int:
+        """The program to take; the fixed part of those taken already is minus infinity."""
+        return int(np.argmax(fixed + self._weight() * apart))
+
     def _pick(
         self, space: np.ndarray, apart: np.ndarray, fixed: np.ndarray, count: int, typical: float,
         rng: np.random.Generator,
@@ -73,8 +77,7 @@ class GreedySampler(Sampler):
         picked = np.empty(count, np.int64)
         fixed = fixed + 1e-9 * rng.random(len(fixed))  # ties by chance
         for turn in range(count):
-            best = int(np.argmax(fixed + self._weight() * apart))
-            picked[turn] = best
+            best = picked[turn] = self._next(apart, fixed, rng)
             away = squares - 2.0 * (space @ space[best]) + squares[best]
             apart = np.minimum(apart, np.sqrt(np.maximum(away, 0.0)) / typical)
             fixed[best] = -np.inf
@@ -95,23 +98,12 @@ class BadgeSampler(GreedySampler):
 
     name: ClassVar[str] = "badge"
 
-    def _space(self, pool: Pool, taken: np.ndarray) -> np.ndarray:
+    def _space(self, pool: Pool) -> np.ndarray:
         return pool.embeddings * pool.uncertainty[:, None].astype(np.float32)
 
-    def _pick(
-        self, space: np.ndarray, apart: np.ndarray, fixed: np.ndarray, count: int, typical: float,
-        rng: np.random.Generator,
-    ) -> np.ndarray:  # fmt: skip
-        squares = (space * space).sum(1)
-        picked = np.empty(count, np.int64)
-        free = np.ones(len(space), bool)
-        for turn in range(count):
-            chance = np.where(free, apart**2 + 1e-12, 0.0)
-            best = int(rng.choice(len(space), p=chance / chance.sum()))
-            picked[turn], free[best] = best, False
-            away = squares - 2.0 * (space @ space[best]) + squares[best]
-            apart = np.minimum(apart, np.sqrt(np.maximum(away, 0.0)) / typical)
-        return picked
+    def _next(self, apart: np.ndarray, fixed: np.ndarray, rng: np.random.Generator) -> int:
+        chance = np.where(np.isfinite(fixed), apart**2 + 1e-12, 0.0)
+        return int(rng.choice(len(chance), p=chance / chance.sum()))
 
 
 @dataclass(frozen=True)
