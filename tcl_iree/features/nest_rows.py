@@ -134,7 +134,8 @@ def _tensor(graph: LoopGraph, tensor: tuple[str, int], hardware: Hardware) -> np
         _log(inside / max(1, hardware.l1_bytes)), _log(np.maximum(apart, 1.0)),
         np.where(times > 0, _log(between / max(1, hardware.l1_bytes)), -2.0),
         np.where(times > 0, _log(between / max(1, hardware.l2_bytes)), -2.0), _log(np.maximum(times, 1.0)),
-        _log(np.maximum(stride, 1.0)), (stride == 0).astype(np.float64), _log(inside * graph.runs / np.maximum(whole, 1.0)),
+        _log(np.maximum(stride, 1.0)), (stride == 0).astype(np.float64),
+        _log(inside * graph.runs / np.maximum(whole, 1.0)),
     )  # fmt: skip
 
 
