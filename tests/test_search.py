@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import numpy as np
 import pytest
 
 from tcl_iree.errors import ScheduleError
-from tcl_iree.search import STRATEGIES, Outcome, Strategy, make_strategy
+from tcl_iree.features.steps import Candidate
+from tcl_iree.learning.corrected import CorrectedModel
+from tcl_iree.learning.floors import RandomModel
+from tcl_iree.search import GUIDED, STRATEGIES, Guided, Outcome, Strategy, TaskScheduler
+from tcl_iree.search import make_strategy as make_strategy_of
 from tcl_iree.target import Target
 from tcl_iree.transform_dialect.schedule import Schedule
 from tcl_iree.transform_dialect.space import Space
@@ -20,6 +27,35 @@ def space(matmul: Workload) -> Space:
     made = Space(matmul, TARGET)
     assert made.families
     return made
+
+
+class Plain(RandomModel):
+    """Guesses; schedules are near where their decisions are."""
+
+    def embed(self, workload: Workload, target: Target, candidates: Sequence[Candidate]) -> np.ndarray:
+        return np.array([numbers(entry) for entry in candidates if isinstance(entry, Schedule)])
+
+
+class Knowing(Plain):
+    """Scores by how near a schedule is to a hidden one, or, turned around, by how far."""
+
+    def __init__(self, best: Schedule, sign: float = 1.0) -> None:
+        super().__init__()
+        self.best, self.sign, self.asked = best, sign, 0
+
+    def predict(self, workload: Workload, target: Target, candidates: Sequence[Candidate]) -> np.ndarray:
+        self.asked += len(candidates)
+        return np.array([self.sign * score(entry, self.best) for entry in candidates if isinstance(entry, Schedule)])
+
+
+def numbers(schedule: Schedule) -> list[float]:
+    """Decisions on a scale, in a fixed number of columns."""
+    values = [float(np.log2(1 + sum(map(ord, str(value))) % 97)) for _, value in schedule.decisions]
+    return [*values, *[0.0] * 24][:24]
+
+
+def make_strategy(name: str, space: Space, seed: int) -> Strategy:
+    return make_strategy_of(name, space, seed, Plain() if name in GUIDED else None)
 
 
 def score(schedule: Schedule, best: Schedule) -> float:
@@ -89,13 +125,99 @@ def test_failures_are_never_parents(space: Space) -> None:
     assert set(strategy.ask(8)).isdisjoint(asked)
 
 
-def test_a_space_that_is_used_up_gives_fewer(matmul: Workload) -> None:
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_a_space_that_is_used_up_gives_fewer(name: str, matmul: Workload) -> None:
     empty = Space(matmul, TARGET)
     empty.families = ()
-    assert make_strategy("random", empty, 0).ask(4) == []
-    assert make_strategy("evolutionary", empty, 0).ask(4) == []
+    assert make_strategy(name, empty, 0).ask(4) == []
 
 
-def test_an_unknown_strategy_is_one_clear_error(space: Space) -> None:
-    with pytest.raises(ScheduleError, match="random, evolutionary"):
-        make_strategy("annealing", space, 0)
+@pytest.mark.parametrize("name", GUIDED)
+def test_a_model_that_knows_finds_the_best_at_once(name: str, space: Space) -> None:
+    best = hidden_best(space)
+    model = Knowing(best)
+    first = make_strategy_of(name, space, 3, model).ask(16)
+    blind = make_strategy("random", space, 3).ask(16)
+    assert max(score(schedule, best) for schedule in first) > max(score(schedule, best) for schedule in blind)
+    assert model.asked > 500
+
+
+def test_measurements_set_a_misleading_model_right(space: Space) -> None:
+    best = hidden_best(space)
+    asked = play(Guided(space, 0, Knowing(best, sign=-1.0)), best, 10)
+    scores = [score(schedule, best) for schedule in asked]
+    assert np.mean(scores[-48:]) > np.mean(scores[:16]) + 0.2
+
+
+def test_the_schedules_thought_best_are_handed_over_in_order(space: Space) -> None:
+    best = hidden_best(space)
+    found = Guided(space, 0, Knowing(best)).best(8)
+    scores = [score(schedule, best) for schedule in found]
+    assert scores == sorted(scores, reverse=True)
+    assert scores[0] > 1.0
+
+
+def test_seeds_are_thought_of_from_the_start(space: Space) -> None:
+    best = hidden_best(space)
+    assert Guided(space, 0, Knowing(best), seeds=[best]).ask(4)[0] == best
+
+
+def test_a_measurement_moves_the_opinion_of_its_likes(space: Space) -> None:
+    one, *others = make_strategy("random", space, 5).ask(64)
+    model = CorrectedModel(Plain(), space.workload, space.target)
+    before = model.opinion([one, *others])
+    for schedule in others[:20]:
+        model.tell(schedule, 1.0)
+    model.tell(one, 8.0)
+    after = model.opinion([one, *others])
+    assert after.mean[0] > np.quantile(after.mean, 0.9)
+    assert after.error[0] < before.error[0]
+    near = np.argsort(((after.embeddings - after.embeddings[0]) ** 2).sum(1))
+    assert after.mean[near[1:4]].mean() > after.mean[near[-4:]].mean()
+    model.tell(others[20], None)
+    assert model.opinion([others[20]]).mean[0] < after.mean[21]
+
+
+def test_opinions_of_two_calls_can_be_compared(space: Space) -> None:
+    asked = make_strategy("random", space, 5).ask(32)
+    model = CorrectedModel(Plain(), space.workload, space.target)
+    for schedule in asked[:8]:
+        model.tell(schedule, 2.0)
+    whole, part = model.opinion(asked), model.opinion(asked[20:])
+    np.testing.assert_allclose(part.mean, whole.mean[20:], rtol=1e-6)
+
+
+def test_every_task_gets_a_round_and_then_those_that_gain_most() -> None:
+    scheduler = TaskScheduler([(1, 1.0), (10, 1.0), (1, 5.0)])
+    order = []
+    for _ in range(3):
+        position = scheduler.next()
+        assert position is not None
+        order.append(position)
+        scheduler.tell(position, scheduler.tasks[position].seconds)
+    assert order == [1, 2, 0]
+    assert scheduler.next() == 1
+    scheduler.tell(1, 0.5)  # it gains: it goes on
+    assert scheduler.next() == 1
+    for _ in range(4):  # it gains no more: others come
+        scheduler.tell(1, None)
+    assert scheduler.next() == 2
+    scheduler.tell(2, None, more=False)
+    assert scheduler.next() in (0, 1)
+
+
+def test_rounds_end_when_nothing_is_left_to_gain() -> None:
+    scheduler = TaskScheduler([(1, 1.0), (1, 1e-6)], enough=1e-3)
+    rounds = 0
+    while (position := scheduler.next()) is not None:
+        scheduler.tell(position, None)
+        rounds += 1
+    assert 3 < rounds < 20
+    assert scheduler.tasks[1].rounds == 1
+
+
+def test_an_unknown_strategy_and_one_without_a_model_are_clear_errors(space: Space) -> None:
+    with pytest.raises(ScheduleError, match="guided, annealing, evolutionary, random"):
+        make_strategy_of("climbing", space, 0)
+    with pytest.raises(ScheduleError, match="needs a cost model"):
+        make_strategy_of("guided", space, 0)

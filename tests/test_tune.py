@@ -22,9 +22,10 @@ from processes import heed_interrupts
 import tcl_iree
 from tcl_iree.cli import main
 from tcl_iree.database import UNMEASURED, Database, ScheduleRecord
-from tcl_iree.errors import MeasureError, ModelError, OptionError
+from tcl_iree.errors import LearningError, MeasureError, ModelError, OptionError
 from tcl_iree.frontend import Dispatch, extract, load_model
 from tcl_iree.measure.builder import Builder
+from tcl_iree.measure.results import Failure, FailureKind
 from tcl_iree.measure.runner import Runner
 from tcl_iree.report.bench import BenchReport, BenchRow
 from tcl_iree.report.tune import ModelRow, tune_tables
@@ -34,6 +35,7 @@ from tcl_iree.target import Target
 from tcl_iree.transform_dialect.library import Tuned
 from tcl_iree.transform_dialect.names import ENTRY
 from tcl_iree.transform_dialect.space import Space
+from tcl_iree.workflows import guide
 from tcl_iree.workflows import tune as tuner
 from tcl_iree.workflows.base_flags import choose_base
 from tcl_iree.workflows.jobs import JobFile
@@ -42,7 +44,7 @@ from tcl_iree.workflows.trials import TrialSession
 from tcl_iree.workflows.tune_unmeasured import _how_guessed
 from tcl_iree.workflows.tuned import TuneResult
 from tcl_iree.workflows.unmeasured import build_unmeasured
-from tcl_iree.workflows.whole_model import WholeModel
+from tcl_iree.workflows.whole_model import WholeModel, compiled_by_bench
 from tcl_iree.workflows.workload_search import WorkloadSearch
 
 # Strided 1x1 convolutions: IREE's default is scalar code, many times slower than what the families offer anywhere.
@@ -198,17 +200,74 @@ def test_a_failure_at_the_very_end_keeps_library_and_report(
     assert {path.name for path in tmp_path.iterdir()} == {"library.mlir", "report.json"}
 
 
-def test_plain_without_a_time_is_one_clear_error(result: TuneResult, tmp_path: Path) -> None:
-    flags = choose_base("im2col", Target.parse("cpu"), None).flag_set
-    measured = bench_report(im2col=1.0)
+def test_plain_without_a_time_is_one_clear_error(tmp_path: Path) -> None:
     with pytest.raises(MeasureError, match="no time to compare with"):
-        WholeModel(result._model, Target.parse("cpu"), flags, None, tmp_path, measured)  # type: ignore[arg-type]
+        compiled_by_bench(bench_report(im2col=1.0), tmp_path)
+
+
+@pytest.fixture(scope="module")
+def picked(model: Path) -> TuneResult:
+    return tcl_iree.tune(model, target="cpu,threads=1", effort="none")
+
+
+def test_without_any_effort_the_model_picks_and_nothing_is_timed(picked: TuneResult) -> None:
+    report = picked.report
+    assert report.trials == 0
+    assert report.speedup is None
+    assert not report.rows
+    assert any("nothing was timed" in note for note in report.notes)
+    assert picked.library.entries
+    assert not any(entry.measured for entry in picked.library.entries)
+    assert {row.status for row in report.workloads if row.schedule} == {"unmeasured"}
+    assert report.outputs == "agree"
+    assert report.depends_on_input
+    a, b, c = inputs(3)
+    np.testing.assert_allclose(picked(a, b, c), expected(a, b, c), rtol=1e-3, atol=1e-3)
+
+
+def test_a_wrong_pick_is_found_and_the_next_one_taken(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    verdicts = iter([Failure(FailureKind.WRONG_RESULT, "as if"), None])
+    monkeypatch.setattr(Runner, "check", lambda *arguments: next(verdicts, None))
+    row, *_ = tcl_iree.tune(model, target="cpu,threads=1", effort="none", top=1).report.workloads
+    assert (row.tried, row.right, row.status) == (2, 1, "unmeasured")
+
+
+def test_when_no_pick_is_right_the_default_is_shipped(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Runner, "check", lambda *arguments: Failure(FailureKind.WRONG_RESULT, "as if"))
+    found = tcl_iree.tune(model, target="cpu,threads=1", effort="none")
+    assert not found.library.entries
+    assert all("none of 4 picks" in row.status for row in found.report.workloads)
+    a, b, c = inputs(3)
+    np.testing.assert_allclose(found(a, b, c), expected(a, b, c), rtol=1e-3, atol=1e-3)
+
+
+def test_a_guided_search_tunes_and_says_what_guided_it(model: Path, tmp_path: Path) -> None:
+    options = OPTIONS | {"strategy": "guided", "trials": 4}
+    found = tcl_iree.tune(model, target="cpu,threads=1", database=tmp_path / "a.db", **options)
+    assert found.report.strategy == "guided"
+    assert found.library.entries
+    assert not any("measurements alone" in note for note in found.report.notes)
+
+
+def test_a_shipped_model_that_does_not_fit_is_done_without(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(guide, "BASE_PATH", tmp_path / "missing")
+    options = OPTIONS | {"strategy": "guided", "trials": 1, "top": 1}
+    found = tcl_iree.tune(model, target="cpu,threads=1", database=tmp_path / "a.db", **options)
+    assert any("measurements alone" in note for note in found.report.notes)
+    with pytest.raises(LearningError, match="there is none to use"):
+        tcl_iree.tune(model, target="cpu,threads=1", effort="none")
+    with pytest.raises(LearningError, match="no checkpoint"):
+        tcl_iree.tune(model, target="cpu,threads=1", model=str(tmp_path / "mine"))
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"strategy": "annealing"}, "random, evolutionary"),
+        ({"strategy": "climbing"}, "guided, annealing, evolutionary, random"),
+        ({"effort": "some"}, "none, quick, default, max"),
+        ({"effort": "none", "trials": 8}, "tries nothing"),
         ({"scope": "every"}, "quick, standard, all"),
         ({"time_limit": 0.0}, "more than 0 seconds"),
         ({"time_limit": float("nan")}, "more than 0 seconds"),

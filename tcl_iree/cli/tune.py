@@ -20,8 +20,9 @@ from tcl_iree.report.progress import progress
 from tcl_iree.report.tables import console
 from tcl_iree.report.tune import tune_tables
 from tcl_iree.search import STRATEGIES
+from tcl_iree.workflows.guide import BASE
 from tcl_iree.workflows.tune import tune
-from tcl_iree.workflows.tune_options import SCOPES, TuneOptions
+from tcl_iree.workflows.tune_options import EFFORTS, SCOPES, TuneOptions
 from tcl_iree.workflows.tuned import JOBS, LIBRARY, MODULE, REPORT, writable_directory
 
 _DEFAULTS = TuneOptions()
@@ -35,6 +36,8 @@ def register(commands: Any) -> None:
         "Find schedules for a model's dispatches, compile it with them, and compare it with IREE's own flags.",
         "  tcl-iree tune model.mlir -o out/\n"
         "  tcl-iree tune zoo:resnet-50 --target cpu,threads=1 --trials 64 --strategy random -o out/\n"
+        "  tcl-iree tune model.onnx --effort quick -o out/\n"
+        "  tcl-iree tune model.mlir --effort none -o out/\n"
         "  tcl-iree tune my_models.py:encoder --base plain --time-limit 600 -o out/ --json\n",
     )
     parser.add_argument("model", help=MODEL_HELP)
@@ -47,15 +50,28 @@ def register(commands: Any) -> None:
         help=f"write {LIBRARY}, {REPORT}, {MODULE} (and the model as NAME.mlir if it had to be imported) there, or "
         f"{JOBS} in place of {MODULE} where the device is missing",
     )
+    listed = ", ".join(f"{name} {trials}" for name, trials in EFFORTS.items() if trials)
     parser.add_argument(
-        "--trials",
-        type=int,
-        default=_DEFAULTS.trials,
-        metavar="N",
-        help="schedules to try a workload (default %(default)s)",
+        "--effort",
+        choices=tuple(EFFORTS),
+        default=_DEFAULTS.effort,
+        help="none: the cost model picks, nothing is timed, a second or two a dispatch; otherwise schedules tried a "
+        f"workload: {listed} (default %(default)s)",
+    )
+    parser.add_argument("--trials", type=int, metavar="N", help="schedules to try a workload, whatever the effort")
+    parser.add_argument(
+        "--strategy",
+        choices=STRATEGIES,
+        default=_DEFAULTS.strategy,
+        help="guided by a cost model, AutoTVM's annealing on it, evolutionary by measurement alone, or random "
+        "(default %(default)s)",
     )
     parser.add_argument(
-        "--strategy", choices=tuple(STRATEGIES), default=_DEFAULTS.strategy, help="(default %(default)s)"
+        "--model",
+        default=_DEFAULTS.model,
+        metavar="NAME",
+        help=f"the cost model: {BASE} (default), which ships with tcl-iree, or a checkpoint of `tcl-iree train`",
+        dest="cost_model",
     )
     parser.add_argument("--seed", type=int, default=_DEFAULTS.seed, help="same seed, same database: same proposals")
     parser.add_argument("--time-limit", type=float, metavar="SECONDS", help="end the search after so long")
@@ -96,8 +112,9 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.output:
         writable_directory(arguments.output)
     target = parse_target(arguments)
-    names = ("trials", "strategy", "seed", "time_limit", "base", "scope", "top", "min_share", "seconds")
+    names = ("effort", "trials", "strategy", "seed", "time_limit", "base", "scope", "top", "min_share", "seconds")
     options = {name: getattr(arguments, name) for name in names}
+    options["model"] = arguments.cost_model
     with progress(1, "importing the model") as step:
         result = tune(arguments.model, None, target, arguments.db, step, **options)
     if arguments.output:

@@ -84,6 +84,12 @@ class CostModel(ABC):
     def embed(self, workload: Workload, target: Target, candidates: Sequence[Candidate]) -> np.ndarray:
         """What the model sees of each candidate: candidate x column, near where they seem alike."""
 
+    def read(
+        self, workload: Workload, target: Target, candidates: Sequence[Candidate]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Scores and embeddings at once."""
+        return self.predict(workload, target, candidates), self.embed(workload, target, candidates)
+
     @property
     @abstractmethod
     def config(self) -> dict[str, Any]:

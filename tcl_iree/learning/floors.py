@@ -26,6 +26,9 @@ _MEMORY_COST = 0.5
 
 
 class _Unlearned(CostModel):
+    def __init__(self) -> None:
+        self._encoders = Recent(StatementEncoder)
+
     def fit(self, training: Sequence[Group], validation: Sequence[Group], options: FitOptions) -> list[Epoch]:
         return []
 
@@ -44,7 +47,7 @@ class _Unlearned(CostModel):
 
     def embed(self, workload: Workload, target: Target, candidates: Sequence[Candidate]) -> np.ndarray:
         """Statement features, summed: there is nothing learned to show."""
-        features, _ = StatementEncoder(workload, target).statements(candidates)
+        features, _ = self._encoders.of(workload, target).statements(candidates)
         return features.sum(axis=1)
 
 
@@ -66,6 +69,7 @@ class RooflineModel(_Unlearned):
     name = "roofline"
 
     def __init__(self) -> None:
+        super().__init__()
         self._readers = Recent(StepReader)
 
     def predict(self, workload: Workload, target: Target, candidates: Sequence[Candidate]) -> np.ndarray:

@@ -132,6 +132,17 @@ class NeuralModel(CostModel):
         """See `CostModel`."""
         return self._in_parts(self._encoders.of(workload, target)(candidates), scores=False)
 
+    @torch.no_grad()
+    def read(
+        self, workload: Workload, target: Target, candidates: Sequence[Candidate]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """See `CostModel`; candidates are encoded once."""
+        arrays = self._encoders.of(workload, target)(candidates)
+        embeddings = self._in_parts(arrays, scores=False)
+        batch = tensors(arrays, self._device)
+        scores = self.network.score(torch.from_numpy(embeddings).to(self._device), batch).cpu().numpy()
+        return scores, embeddings
+
     def embed_group(self, group: Group) -> np.ndarray:
         """Embeddings of a group's candidates; the group may remember what was made of it on the way."""
         return self._in_parts(self._encode(group)[0], scores=False)

@@ -27,6 +27,13 @@ def outputs_of(
     return {"outputs": {index: buffers.read(index) for index in _written(workload)}}
 
 
+def check(workload: Workload, vmfb: bytes, reference_vmfb: bytes, device: str, flags: list[str]) -> dict[str, Any]:
+    """Check an artifact against the reference; nothing is timed. Returns `{"error"}`, with `"wrong"` if it is."""
+    opened = open_device(device, flags)
+    reference, candidate = Kernel(opened, reference_vmfb), Kernel(opened, vmfb)
+    return _verify(workload, reference, candidate, opened, not _finite(workload, reference, opened))
+
+
 def measure(
     workload: Workload,
     vmfb: bytes,
@@ -127,5 +134,10 @@ def _written(workload: Workload) -> list[int]:
 
 def job(task: str, **arguments: Any) -> Any:
     """Entry point of the run worker."""
-    tasks: dict[str, Callable[..., Any]] = {"outputs": outputs_of, "measure": measure, "compare": compare}
+    tasks: dict[str, Callable[..., Any]] = {
+        "outputs": outputs_of,
+        "check": check,
+        "measure": measure,
+        "compare": compare,
+    }
     return tasks[task](**arguments)

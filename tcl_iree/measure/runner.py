@@ -89,6 +89,14 @@ class Runner:
             floors.append(outcome.value["floor"])
         return _result(outcome.value, outcome.seconds)
 
+    def check(self, workload: Workload, artifact: Artifact, reference: Artifact) -> Failure | None:
+        """What is wrong with an artifact, None if it computes what `reference` does; nothing is timed."""
+        outcome = self._run(task="check", workload=workload, vmfb=artifact.vmfb, reference_vmfb=reference.vmfb)
+        if outcome.status != "done":
+            return _failure(outcome)
+        wrong = outcome.value.get("wrong")
+        return Failure(FailureKind.WRONG_RESULT, wrong) if wrong else None
+
     def compare(self, workload: Workload, artifacts: Sequence[Artifact], reference: Artifact) -> list[RunResult]:
         """Verify several artifacts and time them in the same rounds, beside `reference`: figures to choose by.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 from tcl_iree.target import Target
 from tcl_iree.workload.model import DTYPE_BYTES
@@ -69,6 +70,7 @@ class CpuLimits:
         return None
 
 
+@cache
 def cpu_limits(target: Target, dtype: str) -> CpuLimits:
     """Limits of a CPU target for an element type."""
     hardware = target.hardware

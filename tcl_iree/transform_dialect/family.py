@@ -6,6 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import product
 from random import Random
 
@@ -82,7 +83,7 @@ class Family(ABC):
 
     def enumerate(self, workload: Workload, target: Target) -> Iterator[Schedule]:
         """Every legal schedule."""
-        decisions = self.decisions(workload, target)
+        decisions = _decisions(self, workload, target)
         for values in product(*(decision.choices for decision in decisions)):
             schedule = self._schedule(decisions, values)
             if not self.why_illegal(schedule, workload, target):
@@ -90,7 +91,7 @@ class Family(ABC):
 
     def sample(self, workload: Workload, target: Target, rng: Random) -> Schedule | None:
         """A random legal schedule, or None if none was found."""
-        decisions = self.decisions(workload, target)
+        decisions = _decisions(self, workload, target)
         for _ in range(_ATTEMPTS):
             schedule = self._schedule(decisions, [rng.choice(decision.choices) for decision in decisions])
             if not self.why_illegal(schedule, workload, target):
@@ -99,7 +100,7 @@ class Family(ABC):
 
     def mutate(self, schedule: Schedule, workload: Workload, target: Target, rng: Random) -> Schedule:
         """A legal neighbour: one decision changed, to a choice nearby more often than far away."""
-        decisions = self.decisions(workload, target)
+        decisions = _decisions(self, workload, target)
         open_ones = [index for index, decision in enumerate(decisions) if len(decision.choices) > 1]
         for _ in range(_ATTEMPTS if open_ones else 0):
             index = rng.choice(open_ones)
@@ -113,7 +114,7 @@ class Family(ABC):
 
     def cross(self, one: Schedule, other: Schedule, workload: Workload, target: Target, rng: Random) -> Schedule:
         """A legal child that takes each decision from either parent."""
-        decisions = self.decisions(workload, target)
+        decisions = _decisions(self, workload, target)
         for _ in range(_ATTEMPTS):
             values = [rng.choice((one, other))[decision.name] for decision in decisions]
             child = self._schedule(decisions, values)
@@ -125,6 +126,12 @@ class Family(ABC):
         assert isinstance(values, list | tuple)
         names = (decision.name for decision in decisions)
         return Schedule(self.name, tuple(zip(names, values, strict=True)))
+
+
+@lru_cache(maxsize=1024)
+def _decisions(family: Family, workload: Workload, target: Target) -> tuple[Decision, ...]:
+    """A search samples thousands of schedules of one workload."""
+    return family.decisions(workload, target)
 
 
 def _another(choices: tuple[Value, ...], value: Value, rng: Random) -> Value:

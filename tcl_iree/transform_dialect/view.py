@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from math import prod
 
 from tcl_iree.workload.model import DTYPE_BYTES, Operand, StructuredOp, Workload
@@ -20,7 +20,12 @@ def indices(operand: Operand) -> list[Index]:
 
     What is not a sum of loops with positive factors gives an empty index.
     """
-    inside = operand.map.partition("->")[2].strip()[1:-1]
+    return _indices(operand.map)
+
+
+@cache
+def _indices(of: str) -> list[Index]:
+    inside = of.partition("->")[2].strip()[1:-1]
     return [_index(text.strip()) for text in inside.split(",")] if inside else []
 
 
@@ -52,7 +57,7 @@ class View:
     chain: tuple[int, ...]
     tail_loop: tuple[int, ...]
 
-    @property
+    @cached_property
     def op(self) -> StructuredOp:
         """The root."""
         return self.workload.ops[self.root]
@@ -62,24 +67,24 @@ class View:
         """Position of the op that writes the result."""
         return self.chain[-1] if self.chain else self.root
 
-    @property
+    @cached_property
     def inputs(self) -> list[Operand]:
         """What the root reads, scalars left out."""
         return [operand for operand in self.op.operands if not operand.is_output and operand.shape]
 
-    @property
+    @cached_property
     def output(self) -> Operand:
         """What the root writes."""
         return next(operand for operand in self.op.operands if operand.is_output)
 
-    @property
+    @cached_property
     def output_loops(self) -> list[int]:
         """The root's loop behind each dimension of its result."""
         loops = plain_loops(self.output)
         assert loops is not None
         return loops
 
-    @property
+    @cached_property
     def reductions(self) -> list[int]:
         """The root's reduction loops."""
         return [index for index, loop in enumerate(self.op.loops) if loop.kind == "reduction"]

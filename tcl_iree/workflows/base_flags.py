@@ -12,6 +12,8 @@ from tcl_iree.workflows.flag_sets import PLAIN, FlagSet, flag_sets
 
 # Schedules do not touch data-tiled dispatches, and without data tiling microkernels are not used.
 _UNTUNABLE = ("data-tiling", "ukernels", "stack")
+# Convolutions as matrix products are worth most, and harm nothing that has none.
+_USUAL = "O2+im2col"
 # Other flags than none must pay by more than the noise between two runs.
 _WORTH = 1.05
 
@@ -35,7 +37,7 @@ def choose_base(wanted: str, target: Target, report: BenchReport | None) -> Base
         ModelError: no such flag set.
     """
     if wanted == "auto":
-        return _fastest(report) if report else Base(PLAIN, "nothing was measured to choose by")
+        return _fastest(report) if report else _usual(target)
     if wanted.startswith("-"):
         return Base(FlagSet("given", tuple(wanted.split())), "as asked for")
     names = {flag_set.name: flag_set for flag_set in flag_sets(target, "all")}
@@ -44,6 +46,14 @@ def choose_base(wanted: str, target: Target, report: BenchReport | None) -> Base
             f"no flag set {wanted!r} to tune under; give auto, flags that start with -, or one of {', '.join(names)}"
         )
     return Base(names[wanted], "as asked for")
+
+
+def _usual(target: Target) -> Base:
+    """What is fastest most often, for when nothing is measured."""
+    if target.kind != "cpu":
+        return Base(PLAIN, "nothing was measured to choose by")
+    usual = next(flag_set for flag_set in flag_sets(target, "all") if flag_set.name == _USUAL)
+    return Base(usual, "nothing was measured to choose by; this is fastest most often")
 
 
 def with_stack(base: FlagSet, target: Target) -> FlagSet:

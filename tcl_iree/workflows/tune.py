@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -21,20 +20,22 @@ from tcl_iree.processes import scratch_directory
 from tcl_iree.report.bench import BenchReport
 from tcl_iree.report.progress import Step, silent
 from tcl_iree.report.tune import NOT_SHIPPED, ModelRow, TuneReport, WorkloadRow
-from tcl_iree.search import make_strategy
+from tcl_iree.search import GUIDED, StrategyMaker, make_strategy
 from tcl_iree.target import Target
 from tcl_iree.transform_dialect.library import Library, Tuned
 from tcl_iree.workflows.base_flags import Base, choose_base, with_stack
 from tcl_iree.workflows.bench import bench, bench_steps
+from tcl_iree.workflows.guide import load_guide
 from tcl_iree.workflows.model_library import build_library
 from tcl_iree.workflows.model_runs import ModelRuns
+from tcl_iree.workflows.search_rounds import search_rounds
+from tcl_iree.workflows.tune_by_model import tune_by_model
 from tcl_iree.workflows.tune_options import TuneOptions
 from tcl_iree.workflows.tune_unmeasured import tune_unmeasured
 from tcl_iree.workflows.tuned import TuneResult, reproduce_command
-from tcl_iree.workflows.whole_model import TUNED, Compiled, WholeModel
+from tcl_iree.workflows.whole_model import TUNED, Compiled, WholeModel, compiled_by_bench
 from tcl_iree.workflows.workload_search import Winner, WorkloadSearch
 
-_BATCH = 16
 _DEFAULT_WINS = "IREE's default is the best found"
 _RETIMED = 8
 # A trial has to be put into an order; the best are timed again, and then for longer.
@@ -77,6 +78,8 @@ def tune(
             database = stack.enter_context(Database(database or default_database()))
         if missing:
             return tune_unmeasured(model, place, database, say, wanted, missing)
+        if wanted.effort == "none":
+            return tune_by_model(model, place, say, wanted)
         return _Tuning(model, place, database, say, wanted).run()
 
 
@@ -91,6 +94,7 @@ class _Tuning:
         self._started = time.monotonic()
         self._left: dict[str, str] = {}
         self._notes: list[str] = []
+        self._strategy = self._guided()  # a model that cannot be used is told of before anything is measured
 
     def run(self) -> TuneResult:
         options, target = self._options, self._target
@@ -102,7 +106,7 @@ class _Tuning:
         with Builder(target, with_stack(base.flag_set, target).flags) as builder:
             with Runner(target, _SEARCHING) as runner:
                 searches = self._open_searches(extraction, builder, runner)
-                self._search(self._chosen(searches))
+                self._notes += search_rounds(self._chosen(searches), options, self._say)
             with Runner(target, _RETIMING) as runner, ModelRuns(target) as runs:
                 winners: dict[str, Winner] | None = None
                 try:
@@ -132,7 +136,7 @@ class _Tuning:
         self._say("measuring IREE's default", total=len(extraction.dispatches))
         searches = []
         records, options = self._database.schedules(), self._options
-        strategy = partial(make_strategy, options.strategy)
+        strategy = self._strategy
         for dispatch in extraction.dispatches:
             self._say(f"measuring IREE's default for {dispatch.workload.label}")
             try:
@@ -143,6 +147,16 @@ class _Tuning:
                 self._left[dispatch.workload.key] = str(error)
             self._say(f"measured IREE's default for {dispatch.workload.label}", 1)
         return sorted(searches, key=lambda search: -search.weight)
+
+    def _guided(self) -> StrategyMaker:
+        name = self._options.strategy
+        if name not in GUIDED:
+            return partial(make_strategy, name)
+        guide = load_guide(self._options.model)
+        if isinstance(guide, str):
+            self._notes.append(f"the search went by measurements alone: {guide}")
+            return partial(make_strategy, "evolutionary")
+        return partial(make_strategy, name, model=guide.model)
 
     def _chosen(self, searches: list[WorkloadSearch]) -> list[WorkloadSearch]:
         total = sum(search.weight for search in searches) or 1.0
@@ -158,25 +172,6 @@ class _Tuning:
             else:
                 chosen.append(search)
         return chosen
-
-    def _search(self, searches: list[WorkloadSearch]) -> None:
-        """Rounds over all workloads, so that cutting the search short leaves none untried."""
-        options = self._options
-        deadline = time.monotonic() + (math.inf if options.time_limit is None else options.time_limit)
-        self._say("searching", total=options.trials * len(searches))
-        try:
-            while active := [search for search in searches if search.asked < options.trials and not search.exhausted]:
-                for search in active:
-                    best = max((trial.ratio or 0.0 for trial in search.best(1)), default=0.0)
-                    for trial in search.step(min(_BATCH, options.trials - search.asked)):
-                        best = max(best, trial.ratio or 0.0)
-                        self._say(f"{search.dispatch.workload.label}: best {best:.2f}x of the default", 1)
-                        if time.monotonic() > deadline:
-                            self._notes.append(f"the search was ended by its time limit of {options.time_limit:g} s")
-                            return
-        except KeyboardInterrupt:
-            self._say("finishing with what was found; interrupt again to stop at once")
-            self._notes.append("the search was interrupted")
 
     def _retime(self, searches: list[WorkloadSearch], runner: Runner) -> dict[str, Winner]:
         self._say("timing the best again", total=len(searches))
@@ -203,7 +198,9 @@ class _Tuning:
     ) -> TuneResult:
         self._say("compiling the whole model", total=3)
         under = with_stack(base.flag_set, self._target)
-        whole = WholeModel(self._model, self._target, under, runs, self._directory, measured)
+        whole = WholeModel(
+            self._model, self._target, under, runs, self._directory, compiled_by_bench(measured, self._directory)
+        )
         library = self._library(base, winners)
         tuned = whole.tuned(library) if library.entries else None
         for key, problem in whole.problems.items():
@@ -277,7 +274,7 @@ class _Tuning:
             iree=IREE_VERSION,
             strategy=self._options.strategy,
             seed=self._options.seed,
-            trials=self._options.trials,
+            trials=self._options.budget,
             base=base.flag_set.name,
             base_flags=base.flag_set.flags,
             base_reason=base.reason,

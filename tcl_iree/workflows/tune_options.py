@@ -6,7 +6,10 @@ from dataclasses import dataclass
 
 from tcl_iree.errors import OptionError
 from tcl_iree.search import STRATEGIES
+from tcl_iree.workflows.guide import BASE
 
+# How many schedules to try for each workload; none picks by the cost model alone.
+EFFORTS = {"none": 0, "quick": 16, "default": 64, "max": 256}
 SCOPES = ("quick", "standard", "all")
 
 
@@ -15,8 +18,10 @@ class TuneOptions:
     """How to tune.
 
     Attributes:
-        trials: schedules to try for each distinct workload.
-        strategy: `random` or `evolutionary`.
+        effort: `none` (the cost model picks, nothing is timed), `quick`, `default` or `max`.
+        trials: schedules to try for each distinct workload, in place of what the effort says.
+        strategy: `guided` by a cost model, AutoTVM's `annealing`, `evolutionary` by measurement, or `random`.
+        model: the cost model: `base`, which ships with the package, or a checkpoint's path.
         seed: the same seed and database give the same proposals.
         time_limit: seconds for the search; None searches until all trials are done.
         base: flags to form the dispatches under: `auto`, a flag set's name, or flags.
@@ -29,8 +34,10 @@ class TuneOptions:
         OptionError: a value that means nothing, before any work is done.
     """
 
-    trials: int = 64
-    strategy: str = "evolutionary"
+    effort: str = "default"
+    trials: int | None = None
+    strategy: str = "guided"
+    model: str = BASE
     seed: int = 0
     time_limit: float | None = None
     base: str = "auto"
@@ -44,7 +51,11 @@ class TuneOptions:
             raise OptionError(f"there is no search strategy {self.strategy!r}; known: {', '.join(STRATEGIES)}")
         if self.scope not in SCOPES:
             raise OptionError(f"there is no scope {self.scope!r}; known: {', '.join(SCOPES)}")
-        if self.trials < 1:
+        if self.effort not in EFFORTS:
+            raise OptionError(f"there is no effort {self.effort!r}; known: {', '.join(EFFORTS)}")
+        if self.effort == "none" and self.trials is not None:
+            raise OptionError("effort none tries nothing; leave trials out, or take another effort")
+        if self.trials is not None and self.trials < 1:
             raise OptionError(f"trials must be at least 1, not {self.trials}")
         if self.top is not None and self.top < 1:
             raise OptionError(f"top must be at least 1, not {self.top}; leave it out to tune all workloads")
@@ -57,3 +68,8 @@ class TuneOptions:
             raise OptionError(f"the smallest share must be from 0 to 1, not {self.min_share:g}")
         if not self.seconds >= 0:
             raise OptionError(f"seconds must not be negative, but are {self.seconds:g}")
+
+    @property
+    def budget(self) -> int:
+        """Schedules to try for each distinct workload."""
+        return EFFORTS[self.effort] if self.trials is None else self.trials

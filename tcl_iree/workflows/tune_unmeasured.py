@@ -33,7 +33,7 @@ _IGNORED = (
 def tune_unmeasured(
     model: Model, target: Target, database: Database, say: Step, options: TuneOptions, reason: str
 ) -> TuneResult:
-    """Build `options.trials` candidates of each workload; what is best must be measured elsewhere.
+    """Build `options.budget` candidates of each workload; what is best must be measured elsewhere.
 
     An interrupt ends the building; what was built by then is handed back.
 
@@ -57,7 +57,7 @@ def tune_unmeasured(
             for dispatch in dispatches:
                 load = dispatch.workload
                 say(f"building candidates of {load.label}")
-                schedules = sample_schedules(load, builder, options.trials, options.seed)
+                schedules = sample_schedules(load, builder, options.budget, options.seed)
                 try:
                     built[load.key] = list(build_unmeasured(load, schedules, builder, database))
                 except MeasureError as error:
@@ -78,7 +78,7 @@ def tune_unmeasured(
         iree=IREE_VERSION,
         strategy="random",
         seed=options.seed,
-        trials=options.trials,
+        trials=options.budget,
         base=base.flag_set.name,
         base_flags=base.flag_set.flags,
         base_reason=base.reason,

@@ -51,16 +51,26 @@ class Compiled:
     library: Library | None = None
 
 
+def compiled_by_bench(bench: BenchReport, directory: Path) -> list[Compiled]:
+    """The modules of IREE's own flag sets that a `bench` left in a directory, fastest first.
+
+    Raises:
+        MeasureError: there is nothing to compare with: plain IREE gave no time.
+    """
+    ordered = sorted((row for row in bench.rows if row.median and not row.same_as), key=lambda row: row.median or 0)
+    if PLAIN.name not in {row.name for row in ordered}:
+        status = next((row.status for row in bench.rows if row.name == PLAIN.name), "it was not run")
+        raise MeasureError(f"IREE without flags gave no time to compare with: {status}")
+    return [Compiled(row.name, row.flags, directory / f"{row.name}.vmfb", row.error or 0.0) for row in ordered]
+
+
 class WholeModel:
     """Compiles a model in several ways, checks each against plain IREE, and times them interleaved.
 
     Args:
         base: the flags the schedules were found under, beyond the target's own.
         directory: where compiled modules are kept; it holds those of `bench` already.
-        bench: IREE's own flag sets as measured on this model.
-
-    Raises:
-        MeasureError: there is nothing to compare with: plain IREE gave no time.
+        own: the model under IREE's own flag sets, fastest first; plain must be among them.
     """
 
     def __init__(
@@ -70,17 +80,11 @@ class WholeModel:
         base: FlagSet,
         runs: ModelRuns,
         directory: Path,
-        bench: BenchReport,
+        own: Sequence[Compiled],
     ) -> None:
         self._model, self._target, self._base, self._runs = model, target, base, runs
         self._directory = directory
-        ordered = sorted((row for row in bench.rows if row.median and not row.same_as), key=lambda row: row.median or 0)
-        self._own = {
-            row.name: Compiled(row.name, row.flags, directory / f"{row.name}.vmfb", row.error or 0.0) for row in ordered
-        }
-        if PLAIN.name not in self._own:
-            status = next((row.status for row in bench.rows if row.name == PLAIN.name), "it was not run")
-            raise MeasureError(f"IREE without flags gave no time to compare with: {status}")
+        self._own = {made.name: made for made in own}
         plain = self._own[PLAIN.name]
         self._draws: Draws = runs.draws(model, plain.path)
         self._reference: Draws = runs.outputs(plain.path, self._draws)

@@ -115,6 +115,10 @@ class WorkloadSearch:
         codes.pop(self._session.reference.sha, None)
         return sorted(codes.values(), key=lambda trial: -(trial.ratio or 0.0))[:count]
 
+    def best_ratio(self) -> float:
+        """Default's time over that of the fastest so far; 0 if nothing worked."""
+        return max((trial.ratio or 0.0 for trial in self.best(1)), default=0.0)
+
     def counts(self) -> tuple[int, int]:
         """Schedules tried in all, and how many of them gave a right result."""
         tried = {trial.schedule: trial.status for trial in self._trials()}

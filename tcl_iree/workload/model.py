@@ -112,6 +112,9 @@ class Workload:
     gathers: bool = False
     index_limit: int = 0
 
+    def __hash__(self) -> int:
+        return hash(self.key)  # it stands for all the rest, and is looked up thousands of times a second
+
     @property
     def root(self) -> StructuredOp:
         """The op a schedule is built around."""

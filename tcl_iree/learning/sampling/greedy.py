@@ -15,6 +15,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from tcl_iree.learning.distances import squared_distances
 from tcl_iree.learning.sampling.pool import Pool
 from tcl_iree.learning.sampling.sampler import Sampler, allot, by_turns, parts
 
@@ -151,7 +152,7 @@ class RduSampler(GreedySampler):
 def density(space: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """How dense points lie around each, from 0 to 1: a Gaussian kernel over some of them."""
     some = space[rng.choice(len(space), min(_LANDMARKS, len(space)), replace=False)]
-    squares = _squares(space, some)
+    squares = squared_distances(space, some)
     width = max(float(np.median(squares)), 1e-12)
     dense = np.exp(-squares / width).mean(1)
     return (dense - dense.min()) / max(float(np.ptp(dense)), 1e-12)
@@ -174,14 +175,9 @@ def _remembered(seen: np.ndarray, found: np.ndarray, rng: np.random.Generator) -
     return rng.permutation(np.concatenate([seen, found]))[:_LANDMARKS]
 
 
-def _squares(points: np.ndarray, others: np.ndarray) -> np.ndarray:
-    made = (points * points).sum(1)[:, None] - 2.0 * (points @ others.T) + (others * others).sum(1)[None]
-    return np.maximum(made, 0.0)
-
-
 def _nearest(points: np.ndarray, others: np.ndarray, farthest: bool = False) -> np.ndarray:
     """Distance of each point to the nearest of the others, or the farthest; a limited number of them at once."""
     step = max(1, _DISTANCES_AT_ONCE // max(1, len(others)))
     pick = np.max if farthest else np.min
-    found = [pick(_squares(points[at : at + step], others), axis=1) for at in range(0, len(points), step)]
+    found = [pick(squared_distances(points[at : at + step], others), axis=1) for at in range(0, len(points), step)]
     return np.sqrt(np.concatenate(found))

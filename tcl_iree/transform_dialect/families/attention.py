@@ -12,6 +12,7 @@ Vectors run along the query rows, so the block is held transposed and neither ke
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 from tcl_iree.target import Target
 from tcl_iree.transform_dialect.backend import lower_to_vectors_and_buffers
@@ -48,6 +49,7 @@ class Dims:
     masked: bool
 
 
+@cache
 def attention_dims(workload: Workload) -> Dims | str:
     """The sizes of an attention this family can schedule, or why it cannot."""
     root = workload.root

@@ -15,6 +15,7 @@ panels, and a matrix that is used once, as in a product with a vector, is read i
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 from iree.compiler import ir
 
@@ -48,6 +49,7 @@ class Dims(TileDims):
     panel: int
 
 
+@cache
 def contraction_dims(workload: Workload) -> tuple[View, Dims] | str:
     """The view and loops of a contraction this family can schedule, or why it cannot."""
     view = view_of(workload)

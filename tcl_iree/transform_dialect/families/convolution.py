@@ -13,6 +13,7 @@ Accumulators stay in registers throughout. Lanes must be contiguous, so they can
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 from tcl_iree.target import Target
 from tcl_iree.transform_dialect.backend import lower_to_vectors_and_buffers
@@ -44,6 +45,7 @@ class Dims(TileDims):
     panel: int
 
 
+@cache
 def convolution_dims(workload: Workload) -> tuple[View, Dims] | str:
     """The view and loops of a convolution this family can schedule, or why it cannot."""
     view = view_of(workload)

@@ -9,6 +9,7 @@ another one, the tile is transposed in registers, and both loads and stores are 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from math import prod
 
 from tcl_iree.target import Target
@@ -39,6 +40,7 @@ class Dims:
     lanes: int
 
 
+@cache
 def elementwise_dims(workload: Workload) -> Dims | str:
     """The loops of a workload this family can schedule, or why it cannot."""
     root = workload.root

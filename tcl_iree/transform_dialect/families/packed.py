@@ -13,6 +13,7 @@ are contiguous; rows run along a loop of the other operand, such as image column
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from math import prod
 
 from iree.compiler import ir
@@ -49,6 +50,7 @@ class Dims(TileDims):
     panel: int
 
 
+@cache
 def packed_dims(workload: Workload) -> tuple[View, Dims] | str:
     """The view and loops of a workload this family can schedule, or why it cannot."""
     view = view_of(workload)

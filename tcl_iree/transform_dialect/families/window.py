@@ -7,6 +7,8 @@ In each workgroup, for each channel, for each tile of image rows x columns (narr
 
 from __future__ import annotations
 
+from functools import cache
+
 from tcl_iree.target import Target
 from tcl_iree.transform_dialect.backend import lower_to_vectors_and_buffers
 from tcl_iree.transform_dialect.family import Decision
@@ -19,6 +21,7 @@ from tcl_iree.transform_dialect.view import View, indices, view_of
 from tcl_iree.workload.model import Workload
 
 
+@cache
 def window_dims(workload: Workload) -> tuple[View, TileDims] | str:
     """The view and loops of a workload this family can schedule, or why it cannot."""
     view = view_of(workload)

@@ -1,0 +1,54 @@
+"""The rounds of a search over all workloads of a model."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+
+from tcl_iree.report.progress import Step
+from tcl_iree.search import TaskScheduler
+from tcl_iree.workflows.tune_options import TuneOptions
+from tcl_iree.workflows.workload_search import WorkloadSearch
+
+_BATCH = 16
+# A round that is thought to save less than this share of the model's time is not worth taking.
+_ENOUGH = 5e-4
+# A workload with much to gain may get so many times its share of the trials.
+_MOST = 4
+
+
+def search_rounds(searches: Sequence[WorkloadSearch], options: TuneOptions, say: Step) -> list[str]:
+    """Try `options.budget` schedules a workload, more of those with more to gain; an interrupt ends it.
+
+    Random search, the yardstick, gives every workload its equal share.
+
+    Returns:
+        What the user should know of how it ended.
+    """
+    equal = options.strategy == "random"
+    most = options.budget * (1 if equal else _MOST)
+    scheduler = TaskScheduler(
+        [(search.dispatch.occurrences, search.default_seconds) for search in searches], 0.0 if equal else _ENOUGH
+    )
+    deadline = time.monotonic() + (math.inf if options.time_limit is None else options.time_limit)
+    left = options.budget * len(searches)
+    say("searching", total=left)
+    try:
+        while left > 0 and (position := scheduler.next()) is not None:
+            search = searches[position]
+            best = search.best_ratio()
+            for trial in search.step(min(_BATCH, options.budget, left, most - search.asked)):
+                best = max(best, trial.ratio or 0.0)
+                say(f"{search.dispatch.workload.label}: best {best:.2f}x of the default", 1)
+                left -= 1
+                if time.monotonic() > deadline:
+                    return [f"the search was ended by its time limit of {options.time_limit:g} s"]
+            more = not search.exhausted and search.asked < most
+            scheduler.tell(position, search.default_seconds / best if best else None, more)
+    except KeyboardInterrupt:
+        say("finishing with what was found; interrupt again to stop at once")
+        return ["the search was interrupted"]
+    if left > 0 and scheduler.next() is None and any(task.open for task in scheduler.tasks):
+        return [f"the search ended {left} trials early: no workload is thought to gain from more"]
+    return []

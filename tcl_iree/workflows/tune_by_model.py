@@ -1,0 +1,164 @@
+"""Tune without timing anything: the cost model picks every schedule, and each pick is run once to see that it is right.
+
+A second or two a dispatch, against minutes for a search. What the model cannot know is how fast IREE's own code is:
+where that is good already, a pick may lose to it.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from tcl_iree.errors import LearningError
+from tcl_iree.frontend import Dispatch, Model, extract
+from tcl_iree.frontend.iree_compile import compile_model
+from tcl_iree.learning.cost_model import CostModel
+from tcl_iree.measure.builder import IREE_VERSION, Builder, Candidate
+from tcl_iree.measure.runner import Runner
+from tcl_iree.processes import scratch_directory
+from tcl_iree.report.progress import Step
+from tcl_iree.report.tune import TuneReport, WorkloadRow
+from tcl_iree.search import Guided
+from tcl_iree.target import Target
+from tcl_iree.transform_dialect.library import Tuned
+from tcl_iree.transform_dialect.names import ENTRY
+from tcl_iree.transform_dialect.schedule import Schedule
+from tcl_iree.transform_dialect.space import Space
+from tcl_iree.workflows.base_flags import choose_base, with_stack
+from tcl_iree.workflows.flag_sets import PLAIN
+from tcl_iree.workflows.guide import load_guide
+from tcl_iree.workflows.model_library import build_library
+from tcl_iree.workflows.model_runs import ModelRuns
+from tcl_iree.workflows.tune_options import TuneOptions
+from tcl_iree.workflows.tuned import TuneResult, reproduce_command
+from tcl_iree.workflows.whole_model import Compiled, WholeModel
+
+# A pick that fails is followed by the next best, so often.
+_PICKS = 4
+
+
+@dataclass(frozen=True)
+class _Pick:
+    """What came of one workload: a schedule with its script, or why there is none."""
+
+    schedule: Schedule | None
+    script: str
+    tried: int
+    reason: str = ""
+
+
+def tune_by_model(model: Model, target: Target, say: Step, options: TuneOptions) -> TuneResult:
+    """Pick, check and compile; an interrupt leaves the remaining workloads to IREE.
+
+    Raises:
+        LearningError: there is no cost model to pick by.
+    """
+    started = time.monotonic()
+    guide = load_guide(options.model)
+    if isinstance(guide, str):
+        raise LearningError(f"effort none picks by the cost model, and there is none to use: {guide}")
+    base = choose_base(options.base, target, None)
+    under = with_stack(base.flag_set, target)
+    say(f"forming dispatches under {base.flag_set.name}")
+    extraction = extract(model, target, under.flags)
+    extraction.require_tunable()
+    dispatches = extraction.dispatches[: options.top]
+    notes = ["nothing was timed: the cost model picked every schedule, and each was run once to see that it is right"]
+    picks: dict[str, _Pick] = {}
+    say("picking schedules", total=len(dispatches))
+    with Builder(target, under.flags) as builder, Runner(target) as runner:
+        try:
+            for dispatch in dispatches:
+                say(f"picking a schedule for {dispatch.workload.label}")
+                picks[dispatch.workload.key] = _pick(dispatch, builder, runner, guide.model, options.seed)
+                say("picked", 1)
+        except KeyboardInterrupt:
+            say("finishing with what was picked; interrupt again to stop at once")
+            notes.append(f"interrupted: schedules of {len(picks)} of {len(dispatches)} workloads were picked")
+    left = {key: pick.reason for key, pick in picks.items() if not pick.schedule}
+    parts = [
+        Tuned(dispatch.workload, pick.schedule, pick.script, None, measured=False)
+        for dispatch in dispatches
+        if (pick := picks.get(dispatch.workload.key)) and pick.schedule
+    ]
+    library, problems = build_library(target, base, parts)
+    left |= problems
+    scratch = scratch_directory("tune")
+    with ModelRuns(target) as runs:
+        say("compiling the whole model", total=2)
+        plain = Path(scratch.name) / f"{PLAIN.name}.vmfb"
+        compile_model(model.path, target.compile_flags, plain)
+        whole = WholeModel(model, target, under, runs, Path(scratch.name), [Compiled(PLAIN.name, (), plain, 0.0)])
+        say("compiling it with the schedules", 1)
+        tuned = whole.tuned(library) if library.entries else None
+        left |= {key: f"not used: {problem}" for key, problem in whole.problems.items()}
+        made = whole.as_printed(tuned) if tuned else whole.base()
+        say("done", 1)
+    report = TuneReport(
+        model=model.name,
+        target=str(target),
+        iree=IREE_VERSION,
+        strategy="model alone",
+        seed=options.seed,
+        trials=0,
+        base=base.flag_set.name,
+        base_flags=base.flag_set.flags,
+        base_reason=base.reason,
+        workloads=tuple(_row(dispatch, picks.get(dispatch.workload.key), left) for dispatch in extraction.dispatches),
+        rows=(),
+        best_flags=None,
+        shipped=made.name,
+        speedup=None,
+        vs_plain=None,
+        outputs="agree",
+        depends_on_input=whole.depends_on_input,
+        command=reproduce_command(model, target, made),
+        notes=tuple(notes),
+        seconds=time.monotonic() - started,
+    )
+    return TuneResult(
+        report, made.library or library.without(picks), made.path, target, model, {made.name: made.path}, scratch
+    )
+
+
+def _pick(dispatch: Dispatch, builder: Builder, runner: Runner, model: CostModel, seed: int) -> _Pick:
+    """The best by the model that compiles and is right."""
+    load = dispatch.workload
+    space = Space(load, builder.target)
+    if not space.families:
+        return _Pick(None, "", 0, "no schedule family serves it")
+    reference = builder.build_default(load)
+    if not reference.artifact:
+        return _Pick(None, "", 0, "IREE's default does not compile by itself")
+    chosen = Guided(space, seed, model).best(_PICKS)
+    reason = "the space is empty"
+    for number, schedule in enumerate(chosen):
+        script = space.script(schedule)
+        (built,) = builder.build_many(load, [Candidate(script, ENTRY)])
+        failure = built.failure
+        if built.artifact:
+            failure = runner.check(load, built.artifact, reference.artifact)
+        if failure is None:
+            return _Pick(schedule, script, number + 1)
+        reason = f"none of {number + 1} picks was right: {failure.kind.value}"
+    return _Pick(None, "", len(chosen), reason)
+
+
+def _row(dispatch: Dispatch, pick: _Pick | None, left: dict[str, str]) -> WorkloadRow:
+    load = dispatch.workload
+    schedule = pick.schedule if pick and load.key not in left else None
+    return WorkloadRow(
+        key=load.key,
+        label=load.label,
+        occurrences=dispatch.occurrences,
+        default_seconds=None,
+        share=0.0,
+        tried=pick.tried if pick else 0,
+        right=int(bool(pick and pick.schedule)),
+        schedule=str(schedule) if schedule else None,
+        decisions=schedule.plain if schedule else {},
+        speedup=None,
+        error=None,
+        status="unmeasured" if schedule else left.get(load.key, "nothing was tried"),
+    )
