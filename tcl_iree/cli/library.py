@@ -40,7 +40,7 @@ def register(commands: Any) -> None:
 def show(arguments: argparse.Namespace) -> None:
     """Print one library's contents."""
     library = Library.read(arguments.file)
-    command = compile_command(library.header, "MODEL.mlir", str(arguments.file), "MODEL.vmfb")
+    command = compile_command(library, "MODEL.mlir", str(arguments.file), "MODEL.vmfb")
     warning = path_warning(arguments.file)
     if arguments.json:
         entries = [_as_json(entry) for entry in library.entries]

@@ -21,6 +21,7 @@ from tcl_iree.report.tables import console
 from tcl_iree.report.tune import tune_tables
 from tcl_iree.search import STRATEGIES
 from tcl_iree.workflows.guide import BASE
+from tcl_iree.workflows.layouts import LAYOUTS
 from tcl_iree.workflows.tune import tune
 from tcl_iree.workflows.tune_options import EFFORTS, SCOPES, TuneOptions
 from tcl_iree.workflows.tuned import JOBS, LIBRARY, MODULE, REPORT, writable_directory
@@ -83,6 +84,13 @@ def register(commands: Any) -> None:
         "a flag set's name such as plain or O3+im2col, or flags: --base=--iree-opt-level=O2",
     )
     parser.add_argument(
+        "--layouts",
+        choices=LAYOUTS,
+        default=_DEFAULTS.layouts,
+        help="keep the model's own, change them to channels last with weights packed while compiling (CPU), or let a "
+        "short search of both decide (default %(default)s)",
+    )
+    parser.add_argument(
         "--scope",
         choices=SCOPES,
         default=_DEFAULTS.scope,
@@ -112,7 +120,19 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.output:
         writable_directory(arguments.output)
     target = parse_target(arguments)
-    names = ("effort", "trials", "strategy", "seed", "time_limit", "base", "scope", "top", "min_share", "seconds")
+    names = (
+        "effort",
+        "trials",
+        "strategy",
+        "seed",
+        "time_limit",
+        "base",
+        "layouts",
+        "scope",
+        "top",
+        "min_share",
+        "seconds",
+    )
     options = {name: getattr(arguments, name) for name in names}
     options["model"] = arguments.cost_model
     with progress(1, "importing the model") as step:

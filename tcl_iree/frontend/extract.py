@@ -63,8 +63,11 @@ class Extraction:
             raise ModelError(f"{self.model} has no tunable dispatch ({reasons})")
 
 
-def extract(model: Model, target: Target, flags: Sequence[str] = ()) -> Extraction:
+def extract(model: Model, target: Target, flags: Sequence[str] = (), graph: str = "") -> Extraction:
     """List the dispatches of a model as IREE forms them for `target` with these extra flags.
+
+    Args:
+        graph: a transform script to run on the whole model before.
 
     Raises:
         ModelError: the model does not compile.
@@ -72,7 +75,7 @@ def extract(model: Model, target: Target, flags: Sequence[str] = ()) -> Extracti
     with scratch_directory("extract") as scratch:
         output = Path(scratch) / "sources.mlir"
         phases = ["--compile-to=executable-sources", *ELIDE]
-        compile_model(model.path, [*target.compile_flags, *flags, *phases], output)
+        compile_model(model.path, [*target.compile_flags, *flags, *phases], output, graph=graph)
         text = output.read_text()
     with ir.Context(), ir.Location.unknown():
         module = ir.Module.parse(text)

@@ -10,18 +10,32 @@ from iree.compiler.tools.binaries import find_tool
 
 from tcl_iree.errors import ModelError
 from tcl_iree.hardware import machine_memory
-from tcl_iree.processes import run_limited
+from tcl_iree.processes import run_limited, scratch_directory
 
 COMPILE_SECONDS = 1800.0
 
 
-def compile_model(source: Path, flags: Sequence[str], output: Path, timeout: float = COMPILE_SECONDS) -> str:
+def compile_model(
+    source: Path, flags: Sequence[str], output: Path, timeout: float = COMPILE_SECONDS, graph: str = ""
+) -> str:
     """Run `iree-compile source flags -o output`; returns what it printed, which may hold errors it went on after.
+
+    Args:
+        graph: a transform script to run on the whole model before dispatches form.
 
     Raises:
         ModelError: it failed, crashed or took too long; the message has the compiler's own first error.
     """
-    command = [find_tool("iree-compile"), str(source), *flags, "-o", str(output)]
+    with scratch_directory("graph") as scratch:
+        command = [find_tool("iree-compile"), str(source), *flags, "-o", str(output)]
+        if graph:
+            script = Path(scratch) / "graph.mlir"
+            script.write_text(graph)
+            command.append(f"--iree-preprocessing-transform-spec-filename={script}")
+        return _compile(command, source, timeout)
+
+
+def _compile(command: list[str], source: Path, timeout: float) -> str:
     try:
         done = run_limited(command, timeout, int(0.9 * machine_memory()))
     except subprocess.TimeoutExpired:

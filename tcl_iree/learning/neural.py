@@ -38,12 +38,15 @@ class TrainingRecipe:
         group: candidates of one workload that are ranked together.
         groups: so many of them in one step.
         clip: gradients longer than this are shortened.
+        average: the weights that are judged and kept are a running mean of those of the steps; this much of it stays at
+            each.
         update_rate, update_steps: for learning from a few more measurements.
     """
 
     rate: float = 5e-3
     decay: float = 0.05
     clip: float = 0.5
+    average: float = 0.995
     group: int = 64
     groups: int = 4
     update_rate: float = 1e-3
@@ -81,11 +84,12 @@ class NeuralModel(CostModel):
         held = [self._encode(group) for group in validation]
         self._start_again()
         self.network.prepare([part for part, _ in encoded])
-        optimizer = self._optimizer(self.recipe.rate)
         rng = np.random.default_rng(options.seed)
         settings = (self.name, self.config, self.recipe, options.seed, options.epochs, len(training))
         run = fingerprint(settings, [*training, *validation])
-        kept = Unfinished(options.resume, run, self.network, optimizer, rng)
+        learner = copy.deepcopy(self.network)
+        optimizer = self._optimizer(learner, self.recipe.rate)
+        kept = Unfinished(options.resume, run, {"now": learner, "mean": self.network}, optimizer, rng)
         progress = kept.restore()
         best = progress.best or copy.deepcopy(self.network.state_dict())
         for number in range(len(progress.epochs), options.epochs):
@@ -94,7 +98,7 @@ class NeuralModel(CostModel):
             share = 0.5 * (1.0 + np.cos(np.pi * number / max(1, options.epochs)))
             for parameters in optimizer.param_groups:
                 parameters["lr"] = self.recipe.rate * (0.1 + 0.9 * share)
-            loss = self._epoch(encoded, optimizer, rng)
+            loss = self._epoch(learner, encoded, optimizer, rng)
             epoch = Epoch(number, loss, *self._validate(validation, held))
             progress = progress.after(epoch)
             if progress.stale == 0:
@@ -110,11 +114,11 @@ class NeuralModel(CostModel):
         """From the fitted weights on, whatever earlier updates did."""
         self.network.load_state_dict(self._fitted)
         encoded = [self._encode(group) for group in groups if len(group) > 1]
-        optimizer, rng = self._optimizer(self.recipe.update_rate), np.random.default_rng(0)
+        optimizer, rng = self._optimizer(self.network, self.recipe.update_rate), np.random.default_rng(0)
         done = 0
         while encoded and done < self.recipe.update_steps:
             for batch in self._batches(encoded, rng):
-                self._step(batch, optimizer)
+                self._step(self.network, batch, optimizer)
                 done += 1
         self.network.eval()
 
@@ -161,8 +165,8 @@ class NeuralModel(CostModel):
         fresh = type(self.network)(**self.network.config)
         self.network.load_state_dict(fresh.state_dict())
 
-    def _optimizer(self, rate: float) -> torch.optim.Optimizer:
-        return torch.optim.AdamW(self.network.parameters(), lr=rate, weight_decay=self.recipe.decay)
+    def _optimizer(self, network: Network, rate: float) -> torch.optim.Optimizer:
+        return torch.optim.AdamW(network.parameters(), lr=rate, weight_decay=self.recipe.decay)
 
     def _encode(self, group: Group) -> tuple[Arrays, np.ndarray]:
         if group.source:
@@ -184,9 +188,19 @@ class NeuralModel(CostModel):
         return np.concatenate(parts)
 
     def _epoch(
-        self, encoded: list[tuple[Arrays, np.ndarray]], optimizer: torch.optim.Optimizer, rng: np.random.Generator
+        self,
+        learner: Network,
+        encoded: list[tuple[Arrays, np.ndarray]],
+        optimizer: torch.optim.Optimizer,
+        rng: np.random.Generator,
     ) -> float:
-        losses = [self._step(batch, optimizer) for batch in self._batches(encoded, rng)]
+        """One pass over the data; the model's own weights follow the learner's as their running mean."""
+        losses = []
+        for batch in self._batches(encoded, rng):
+            losses.append(self._step(learner, batch, optimizer))
+            with torch.no_grad():
+                for mean, value in zip(self.network.parameters(), learner.parameters(), strict=True):
+                    mean.lerp_(value, 1.0 - self.recipe.average)
         return float(np.mean(losses))
 
     def _batches(
@@ -202,10 +216,12 @@ class NeuralModel(CostModel):
         for start in range(0, len(shuffled), self.recipe.groups):
             yield shuffled[start : start + self.recipe.groups]
 
-    def _step(self, batch: list[tuple[Arrays, np.ndarray]], optimizer: torch.optim.Optimizer) -> float:
-        self.network.train()
+    def _step(
+        self, network: Network, batch: list[tuple[Arrays, np.ndarray]], optimizer: torch.optim.Optimizer
+    ) -> float:
+        network.train()
         longest = max(len(labels) for _, labels in batch)
-        scores = self.network(tensors(collate([arrays for arrays, _ in batch]), self._device)).cpu()
+        scores = network(tensors(collate([arrays for arrays, _ in batch]), self._device)).cpu()
         parts = scores.split([len(labels) for _, labels in batch])
         listed = torch.stack([torch.nn.functional.pad(part, (0, longest - len(part))) for part in parts])
         labels = torch.from_numpy(np.stack([np.pad(given, (0, longest - len(given))) for _, given in batch]))
@@ -213,7 +229,7 @@ class NeuralModel(CostModel):
         loss = self._loss(listed, labels, valid)
         optimizer.zero_grad()
         loss.backward()
-        torch.nn.utils.clip_grad_norm_(self.network.parameters(), self.recipe.clip)
+        torch.nn.utils.clip_grad_norm_(network.parameters(), self.recipe.clip)
         optimizer.step()
         return float(loss.detach())
 

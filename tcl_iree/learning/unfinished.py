@@ -46,6 +46,8 @@ class Progress:
 class Unfinished:
     """The file that holds an unfinished run: weights, the best weights, the optimizer and the random numbers.
 
+    Networks that change while training, the averaged one among them, are given by name.
+
     Args:
         path: None keeps nothing.
         run: the run's fingerprint; the file of another is refused.
@@ -55,17 +57,21 @@ class Unfinished:
         self,
         path: Path | None,
         run: str,
-        network: torch.nn.Module,
+        networks: dict[str, torch.nn.Module],
         optimizer: torch.optim.Optimizer,
         rng: np.random.Generator,
     ) -> None:
-        self._path, self._run, self._network, self._optimizer, self._rng = path, run, network, optimizer, rng
+        self._path, self._run, self._networks, self._optimizer, self._rng = path, run, networks, optimizer, rng
 
     def keep(self, progress: Progress, best: dict[str, torch.Tensor]) -> None:
         """Write everything; the file is whole at any moment."""
         if not self._path:
             return
-        held = {f"now/{name}": value for name, value in self._network.state_dict().items()}
+        held = {
+            f"{which}/{name}": value
+            for which, network in self._networks.items()
+            for name, value in network.state_dict().items()
+        }
         held |= {f"best/{name}": value for name, value in best.items()}
         for index, state in self._optimizer.state_dict()["state"].items():
             held |= {f"optimizer/{index}/{name}": torch.as_tensor(value) for name, value in state.items()}
@@ -100,7 +106,8 @@ class Unfinished:
                 held = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
             if about["run"] != self._run:
                 raise ValueError("it is of other data or settings")
-            self._network.load_state_dict(_under(held, "now/"))
+            for which, network in self._networks.items():
+                network.load_state_dict(_under(held, f"{which}/"))
             self._restore_optimizer(_under(held, "optimizer/"))
             torch.set_rng_state(held["random"])
         except (SafetensorError, KeyError, RuntimeError, ValueError, OSError) as error:

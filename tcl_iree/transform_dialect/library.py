@@ -22,6 +22,7 @@ from tcl_iree.target import Target
 from tcl_iree.transform_dialect.configured import configured_forms
 from tcl_iree.transform_dialect.cpu_limits import stack_flag
 from tcl_iree.transform_dialect.fragments import renamed, sequences
+from tcl_iree.transform_dialect.graph_script import GRAPH_ENTRY
 from tcl_iree.transform_dialect.library_text import (
     HEADER,
     library_text,
@@ -117,14 +118,25 @@ class Conflict:
 
 @dataclass(frozen=True)
 class Library:
-    """Schedules for the workloads of a model, or of several."""
+    """Schedules for the workloads of a model, or of several.
+
+    Attributes:
+        graph: the named sequence that gives the model the layouts its dispatches are formed under; empty if it keeps
+            its own.
+    """
 
     header: LibraryHeader
     entries: tuple[LibraryEntry, ...]
+    graph: str = ""
 
     @staticmethod
-    def build(target: Target, tuned: Iterable[Tuned], flags: Sequence[str] = (), stack_limit: int = 0) -> Library:
+    def build(
+        target: Target, tuned: Iterable[Tuned], flags: Sequence[str] = (), stack_limit: int = 0, graph: str = ""
+    ) -> Library:
         """Make a library; a compile finds out how the dispatches will look to it.
+
+        Args:
+            graph: a graph script, or nothing.
 
         Raises:
             LibraryError: a dispatch cannot be matched, or a script has not the form families write.
@@ -132,7 +144,8 @@ class Library:
         parts = list(tuned)
         forms = configured_forms([part.workload for part in parts], target, flags)
         entries = [_entry(part, form) for part, form in zip(parts, forms, strict=True)]
-        return Library(LibraryHeader(target, target.key, tuple(flags), stack_limit=stack_limit), tuple(entries))
+        header = LibraryHeader(target, target.key, tuple(flags), stack_limit=stack_limit)
+        return Library(header, tuple(entries), sequences(graph)[GRAPH_ENTRY] if graph else "")
 
     @staticmethod
     def read(path: Path | str) -> Library:
@@ -167,7 +180,8 @@ class Library:
             header = _read_header(module.operation.attributes[HEADER])
             matchers = [op.operation for op in module.body.operations if "tcl.key" in op.operation.attributes]
             try:
-                return Library(header, tuple(_read_entry(op, found) for op in matchers))
+                entries = tuple(_read_entry(op, found) for op in matchers)
+                return Library(header, entries, found.get(GRAPH_ENTRY, ""))
             except KeyError as missing:
                 raise LibraryError(f"{name} is damaged: {missing} is missing") from None
 
@@ -185,7 +199,7 @@ def merge(libraries: Sequence[Library]) -> tuple[Library, tuple[Conflict, ...]]:
     """One library with the workloads of all; where they disagree, the faster measured schedule is kept.
 
     Raises:
-        LibraryError: they are for different IREE versions, targets or base flags.
+        LibraryError: they are for different IREE versions, targets, base flags or layouts.
     """
     if not libraries:
         raise LibraryError("nothing to merge: give at least one library")
@@ -194,6 +208,8 @@ def merge(libraries: Sequence[Library]) -> tuple[Library, tuple[Conflict, ...]]:
     conflicts = []
     for library in libraries:
         _require_alike(header, library.header)
+        if library.graph != libraries[0].graph:
+            raise LibraryError("libraries of models with different layouts cannot be merged: each is for its own model")
         header = replace(header, stack_limit=max(header.stack_limit, library.header.stack_limit))
         for entry in library.entries:
             known = chosen.get(entry.key, entry)
@@ -201,7 +217,7 @@ def merge(libraries: Sequence[Library]) -> tuple[Library, tuple[Conflict, ...]]:
             if kept.schedule != dropped.schedule:
                 conflicts.append(Conflict(kept, dropped))
             chosen[entry.key] = kept
-    return Library(header, tuple(chosen.values())), tuple(conflicts)
+    return Library(header, tuple(chosen.values()), libraries[0].graph), tuple(conflicts)
 
 
 def _merit(entry: LibraryEntry) -> tuple[bool, float]:

@@ -7,6 +7,7 @@ import shlex
 from typing import TYPE_CHECKING
 
 from tcl_iree.transform_dialect.fragments import renamed
+from tcl_iree.transform_dialect.graph_script import SPEC_FLAG
 from tcl_iree.transform_dialect.names import ENTRY, SEQUENCE
 
 if TYPE_CHECKING:
@@ -43,9 +44,15 @@ def script_text(sequence: str) -> str:
 """
 
 
-def compile_command(header: LibraryHeader, model: str, library: str, output: str) -> str:
+def library_flags(library: Library, path: object) -> list[str]:
+    """The flags that hand a library's file to `iree-compile`: for its dispatches, and for the model's layouts."""
+    layouts = [f"{SPEC_FLAG}={path}"] if library.graph else []
+    return [SINGLE_THREADED, *layouts, f"--iree-codegen-transform-dialect-library={path}"]
+
+
+def compile_command(library: Library, model: str, path: str, output: str) -> str:
     """The very command that compiles a model with a library, safe to paste into a shell."""
-    flags = [*header.compile_flags, SINGLE_THREADED, f"--iree-codegen-transform-dialect-library={library}"]
+    flags = [*library.header.compile_flags, *library_flags(library, path)]
     return shlex.join(["iree-compile", model, *flags, "-o", output])
 
 
@@ -63,13 +70,16 @@ def library_text(library: Library) -> str:
         f"// Schedules for {len(library.entries)} dispatches, found by tcl-iree for IREE {header.iree}.",
         f"// Target {header.target_text} ({header.target_key}), base flags: {' '.join(header.flags) or 'none'}.",
         "// They were found, and are valid, under the flags of this command:",
-        f"//   {compile_command(header, 'MODEL.mlir', 'THIS_FILE', 'MODEL.vmfb')}",
+        f"//   {compile_command(library, 'MODEL.mlir', 'THIS_FILE', 'MODEL.vmfb')}",
         f"module attributes {{{HEADER} = {_header_attribute(header)}, transform.with_named_sequence}} {{",
         _entry_point([entry.key for entry in library.entries]),
     ]
     for entry in library.entries:
         lines += ["", *_comments(entry), _with_attributes(entry)]
         lines.append(renamed(entry.sequence, SEQUENCE, schedule_name(entry.key)))
+    if library.graph:
+        lines += ["", "  // Layouts of the whole model, chosen before dispatches form: they need the schedules above."]
+        lines.append(library.graph)
     return "\n".join([*lines, "}", ""])
 
 

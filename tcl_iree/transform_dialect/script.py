@@ -306,6 +306,16 @@ def read_schedule(text: str) -> Schedule:
     raise ScheduleError("no sequence in the script names its family; was it built by tcl-iree?")
 
 
+def schedule_attributes(schedule: Schedule) -> str:
+    """The attributes that name a schedule on its sequence, as text."""
+    with shared_context(), ir.Location.unknown():
+        return str(
+            ir.DictAttr.get(
+                {_SCHEDULE: ir.StringAttr.get(schedule.family), _DECISIONS: _attribute(dict(schedule.decisions))}
+            )
+        )
+
+
 def _attribute(value: Value | dict[str, Value]) -> ir.Attribute:
     if isinstance(value, dict):
         return ir.DictAttr.get({name: _attribute(inner) for name, inner in value.items()})

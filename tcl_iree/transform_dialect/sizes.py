@@ -10,6 +10,11 @@ def divisors(number: int) -> list[int]:
     return [candidate for candidate in range(1, number + 1) if number % candidate == 0]
 
 
+def largest_divisor(number: int, most: int) -> int:
+    """The largest divisor that is not more than `most`; asks for no more than it must, which traced numbers count."""
+    return next(size for size in range(most, 0, -1) if number % size == 0)
+
+
 def spread(values: list[int], count: int) -> tuple[int, ...]:
     """At most `count` of the values, evenly spaced by rank, both ends kept."""
     if len(values) <= count:

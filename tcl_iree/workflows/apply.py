@@ -21,7 +21,7 @@ from tcl_iree.frontend.iree_compile import compile_model
 from tcl_iree.processes import scratch_directory
 from tcl_iree.target import Target
 from tcl_iree.transform_dialect.library import Library, LibraryEntry, LibraryHeader
-from tcl_iree.transform_dialect.library_text import MATCHED, SINGLE_THREADED, compile_command, path_warning
+from tcl_iree.transform_dialect.library_text import MATCHED, compile_command, library_flags, path_warning
 from tcl_iree.transform_dialect.names import MARKER
 from tcl_iree.workload.analysis import analyse
 from tcl_iree.workload.payload import isolate, walk
@@ -121,10 +121,9 @@ def apply_library(
         copy = Path(scratch) / "library.mlir"  # IREE takes what follows an @ in a path for an entry point
         copy.write_text(read.text())
         used = [
-            f"--iree-codegen-transform-dialect-library={copy}",
+            *library_flags(read, copy),
             f"--iree-hal-dump-executable-sources-to={sources}",
             f"--iree-hal-dump-executable-configurations-to={configured}",
-            SINGLE_THREADED,
         ]
         try:
             printed = compile_model(model.path, [*read.header.compile_flags, *used], made)
@@ -134,7 +133,7 @@ def apply_library(
             raise LibraryError(f"IREE did not take {library}: {errors[0].strip()[:400]}")
         # A model that was imported for the occasion has no file of its own.
         named = model.path if model.scratch is None else "MODEL.mlir"
-        command = compile_command(read.header, str(named), str(library), str(output))
+        command = compile_command(read, str(named), str(library), str(output))
         warnings = [_machine_warning(read.header, library), path_warning(library)]
         report = _report(read, sources, configured, command, [text for text in warnings if text])
         try:

@@ -8,6 +8,7 @@ from tcl_iree.errors import ModelError
 from tcl_iree.report.bench import BenchReport, BenchRow
 from tcl_iree.target import Target
 from tcl_iree.transform_dialect.cpu_limits import STACK_FLAG, STACK_LIMIT_BYTES
+from tcl_iree.transform_dialect.schedule import Schedule
 from tcl_iree.workflows.flag_sets import PLAIN, FlagSet, flag_sets
 
 # Schedules do not touch data-tiled dispatches, and without data tiling microkernels are not used.
@@ -20,10 +21,21 @@ _WORTH = 1.05
 
 @dataclass(frozen=True)
 class Base:
-    """The flags a model's dispatches are formed under, and why these."""
+    """The flags a model's dispatches are formed under, and why these.
+
+    Attributes:
+        layouts: the graph schedule they are formed under as well, if any; `graph` is its script.
+    """
 
     flag_set: FlagSet
     reason: str
+    layouts: Schedule | None = None
+    graph: str = ""
+
+    @property
+    def name(self) -> str:
+        """The flag set's name, with the layouts."""
+        return f"{self.flag_set.name} with {self.layouts}" if self.layouts else self.flag_set.name
 
 
 def choose_base(wanted: str, target: Target, report: BenchReport | None) -> Base:

@@ -18,7 +18,7 @@ def build_library(target: Target, base: Base, parts: Sequence[Tuned]) -> tuple[L
     """
 
     def build(chosen: Sequence[Tuned]) -> Library:
-        return Library.build(target, chosen, base.flag_set.flags, stack_limit(target))
+        return Library.build(target, chosen, base.flag_set.flags, stack_limit(target), base.graph)
 
     try:
         return build(parts), {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ from tcl_iree.transform_dialect.library import Library, Tuned
 from tcl_iree.workflows.base_flags import Base, choose_base, with_stack
 from tcl_iree.workflows.bench import bench, bench_steps
 from tcl_iree.workflows.guide import load_guide
+from tcl_iree.workflows.layouts import CHANGE, KEEP, with_layouts
 from tcl_iree.workflows.model_library import build_library
 from tcl_iree.workflows.model_runs import ModelRuns
 from tcl_iree.workflows.search_rounds import search_rounds
@@ -38,6 +39,8 @@ from tcl_iree.workflows.workload_search import Winner, WorkloadSearch
 
 _DEFAULT_WINS = "IREE's default is the best found"
 _RETIMED = 8
+# Trials a workload, and share of the time, of the look at each of two layouts that decides between them.
+_LOOK, _LOOK_SHARE = 8, 0.2
 # A trial has to be put into an order; the best are timed again, and then for longer.
 _SEARCHING = TimingPolicy(round_seconds=0.02, max_rounds=12, precision=0.02, patience=0.7, give_up_at=1.4)
 _RETIMING = TimingPolicy(patience=8.0)
@@ -83,6 +86,27 @@ def tune(
         return _Tuning(model, place, database, say, wanted).run()
 
 
+@dataclass
+class _Form:
+    """The dispatches a model has under some flags and layouts, and how their search stands.
+
+    Attributes:
+        searches: of every dispatch that can be measured, heaviest first; `chosen` of those worth it.
+        left: why others are left to IREE, by key.
+    """
+
+    base: Base
+    extraction: Extraction
+    searches: list[WorkloadSearch] = field(default_factory=list)
+    chosen: list[WorkloadSearch] = field(default_factory=list)
+    left: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def seconds(self) -> float:
+        """What the dispatches of one inference take with the best found so far."""
+        return sum(search.weight / max(1.0, search.best_ratio()) for search in self.searches)
+
+
 class _Tuning:
     """One run of the tuner, phase by phase."""
 
@@ -102,11 +126,13 @@ class _Tuning:
         asked = self._formed(choose_base(options.base, target, None)) if options.base != "auto" else None
         self._say("measuring IREE's own flag sets", total=bench_steps(target, options.scope))
         measured = bench(self._model, target, options.scope, options.seconds, self._say, self._directory)
-        base, extraction = asked or self._formed(choose_base("auto", target, measured))
-        with Builder(target, with_stack(base.flag_set, target).flags) as builder:
+        form = asked or self._formed(choose_base("auto", target, measured))
+        with Builder(target, with_stack(form.base.flag_set, target).flags) as builder:
             with Runner(target, _SEARCHING) as runner:
-                searches = self._open_searches(extraction, builder, runner)
-                self._notes += search_rounds(self._chosen(searches), options, self._say)
+                form = self._laid_out(form, builder, runner)
+                self._notes += search_rounds(form.chosen, options, self._say)
+            self._left = form.left
+            base, extraction, searches = form.base, form.extraction, form.searches
             with Runner(target, _RETIMING) as runner, ModelRuns(target) as runs:
                 winners: dict[str, Winner] | None = None
                 try:
@@ -122,17 +148,52 @@ class _Tuning:
                     winners = {winner.workload.key: winner for winner in found if winner}
                 return self._result(extraction, measured, base, searches, winners, None, None, [])
 
-    def _formed(self, base: Base) -> tuple[Base, Extraction]:
-        """The model's dispatches under some base flags."""
-        self._say(f"forming dispatches under {base.flag_set.name}")
-        extraction = extract(self._model, self._target, with_stack(base.flag_set, self._target).flags)
+    def _formed(self, base: Base) -> _Form:
+        """The model's dispatches under some base flags and layouts."""
+        self._say(f"forming dispatches under {base.name}")
+        flags = with_stack(base.flag_set, self._target).flags
+        extraction = extract(self._model, self._target, flags, base.graph)
         extraction.require_tunable()
-        return base, extraction
+        return _Form(base, extraction)
 
     # The search.
 
-    def _open_searches(self, extraction: Extraction, builder: Builder, runner: Runner) -> list[WorkloadSearch]:
+    def _laid_out(self, kept: _Form, builder: Builder, runner: Runner) -> _Form:
+        """The model with the layouts it has or with others, whichever a short search of both finds faster."""
+        wanted = self._options.layouts
+        changed = None if wanted == KEEP else self._changed(kept.base)
+        if changed and wanted == CHANGE:
+            self._open_searches(changed, builder, runner)
+            return changed
+        self._open_searches(kept, builder, runner)
+        if not changed:
+            return kept
+        self._open_searches(changed, builder, runner)
+        options = self._options
+        limit = options.time_limit and _LOOK_SHARE * options.time_limit
+        short = replace(options, trials=min(_LOOK, options.budget), effort="default", time_limit=limit)
+        for form in (kept, changed):
+            self._say(f"a first look at {form.base.name}")
+            search_rounds(form.chosen, short, self._say)
+        best = min((kept, changed), key=lambda form: form.seconds)
+        self._notes.append(
+            f"layouts: dispatches take {1e3 * kept.seconds:.3g} ms as the model has them and "
+            f"{1e3 * changed.seconds:.3g} ms under {changed.base.layouts}, after a first look at both"
+        )
+        return best
+
+    def _changed(self, base: Base) -> _Form | None:
+        """The model's dispatches with channels last and packed weights; None where that cannot be."""
+        try:
+            changed = with_layouts(self._model, self._target, base)
+            return self._formed(changed) if changed else None
+        except TclIreeError as error:
+            self._notes.append(f"the layouts are the model's own, since with others it does not compile: {error}")
+            return None
+
+    def _open_searches(self, form: _Form, builder: Builder, runner: Runner) -> None:
         """One search for each workload, heaviest first."""
+        extraction = form.extraction
         self._say("measuring IREE's default", total=len(extraction.dispatches))
         searches = []
         records, options = self._database.schedules(), self._options
@@ -144,9 +205,10 @@ class _Tuning:
                     WorkloadSearch(dispatch, builder, runner, self._database, records, strategy, options.seed)
                 )
             except MeasureError as error:
-                self._left[dispatch.workload.key] = str(error)
+                form.left[dispatch.workload.key] = str(error)
             self._say(f"measured IREE's default for {dispatch.workload.label}", 1)
-        return sorted(searches, key=lambda search: -search.weight)
+        form.searches = sorted(searches, key=lambda search: -search.weight)
+        form.chosen = self._chosen(form)
 
     def _guided(self) -> StrategyMaker:
         name = self._options.strategy
@@ -158,17 +220,17 @@ class _Tuning:
             return partial(make_strategy, "evolutionary")
         return partial(make_strategy, name, model=guide.model)
 
-    def _chosen(self, searches: list[WorkloadSearch]) -> list[WorkloadSearch]:
-        total = sum(search.weight for search in searches) or 1.0
+    def _chosen(self, form: _Form) -> list[WorkloadSearch]:
+        total = sum(search.weight for search in form.searches) or 1.0
         chosen = []
-        for rank, search in enumerate(searches):
+        for rank, search in enumerate(form.searches):
             key = search.dispatch.workload.key
             if search.exhausted:
-                self._left[key] = "no schedule family serves it"
+                form.left[key] = "no schedule family serves it"
             elif search.weight < self._options.min_share * total:
-                self._left[key] = f"less than {100 * self._options.min_share:g} % of the time"
+                form.left[key] = f"less than {100 * self._options.min_share:g} % of the time"
             elif self._options.top is not None and rank >= self._options.top:
-                self._left[key] = f"not among the {self._options.top} heaviest"
+                form.left[key] = f"not among the {self._options.top} heaviest"
             else:
                 chosen.append(search)
         return chosen
@@ -199,7 +261,13 @@ class _Tuning:
         self._say("compiling the whole model", total=3)
         under = with_stack(base.flag_set, self._target)
         whole = WholeModel(
-            self._model, self._target, under, runs, self._directory, compiled_by_bench(measured, self._directory)
+            self._model,
+            self._target,
+            under,
+            runs,
+            self._directory,
+            compiled_by_bench(measured, self._directory),
+            base.graph,
         )
         library = self._library(base, winners)
         tuned = whole.tuned(library) if library.entries else None
@@ -211,7 +279,9 @@ class _Tuning:
             untuned = whole.base()
             self._say("looking for schedules that hurt inside the model", 1)
             thinned = whole.without_harm(tuned, untuned, extraction.dispatches)
-            candidates = [untuned, tuned, *([replace(thinned, name=f"{TUNED}, thinned")] if thinned else [])]
+            # Layouts without their schedules are a trap: never to be shipped.
+            alone = [] if base.graph else [untuned]
+            candidates = [*alone, tuned, *([replace(thinned, name=f"{TUNED}, thinned")] if thinned else [])]
         self._say("timing the whole model", 1)
         rows = whole.compare(candidates, self._options.seconds)
         by_speed = [row.name for row in sorted(rows, key=lambda row: -row.vs_plain)]
@@ -275,7 +345,7 @@ class _Tuning:
             strategy=self._options.strategy,
             seed=self._options.seed,
             trials=self._options.budget,
-            base=base.flag_set.name,
+            base=base.name,
             base_flags=base.flag_set.flags,
             base_reason=base.reason,
             workloads=self._workload_rows(extraction, searches, winners, shipped),

@@ -28,6 +28,7 @@ from tcl_iree.transform_dialect.space import Space
 from tcl_iree.workflows.base_flags import choose_base, with_stack
 from tcl_iree.workflows.flag_sets import PLAIN
 from tcl_iree.workflows.guide import load_guide
+from tcl_iree.workflows.layouts import KEEP, with_layouts
 from tcl_iree.workflows.model_library import build_library
 from tcl_iree.workflows.model_runs import ModelRuns
 from tcl_iree.workflows.tune_options import TuneOptions
@@ -60,8 +61,10 @@ def tune_by_model(model: Model, target: Target, say: Step, options: TuneOptions)
         raise LearningError(f"effort none picks by the cost model, and there is none to use: {guide}")
     base = choose_base(options.base, target, None)
     under = with_stack(base.flag_set, target)
-    say(f"forming dispatches under {base.flag_set.name}")
-    extraction = extract(model, target, under.flags)
+    if options.layouts != KEEP:
+        base = with_layouts(model, target, base) or base
+    say(f"forming dispatches under {base.name}")
+    extraction = extract(model, target, under.flags, base.graph)
     extraction.require_tunable()
     dispatches = extraction.dispatches[: options.top]
     notes = ["nothing was timed: the cost model picked every schedule, and each was run once to see that it is right"]
@@ -89,11 +92,12 @@ def tune_by_model(model: Model, target: Target, say: Step, options: TuneOptions)
         say("compiling the whole model", total=2)
         plain = Path(scratch.name) / f"{PLAIN.name}.vmfb"
         compile_model(model.path, target.compile_flags, plain)
-        whole = WholeModel(model, target, under, runs, Path(scratch.name), [Compiled(PLAIN.name, (), plain, 0.0)])
+        own = [Compiled(PLAIN.name, (), plain, 0.0)]
+        whole = WholeModel(model, target, under, runs, Path(scratch.name), own, base.graph)
         say("compiling it with the schedules", 1)
         tuned = whole.tuned(library) if library.entries else None
         left |= {key: f"not used: {problem}" for key, problem in whole.problems.items()}
-        made = whole.as_printed(tuned) if tuned else whole.base()
+        made = whole.as_printed(tuned) if tuned else own[0] if base.graph else whole.base()
         say("done", 1)
     report = TuneReport(
         model=model.name,
@@ -102,7 +106,7 @@ def tune_by_model(model: Model, target: Target, say: Step, options: TuneOptions)
         strategy="model alone",
         seed=options.seed,
         trials=0,
-        base=base.flag_set.name,
+        base=base.name,
         base_flags=base.flag_set.flags,
         base_reason=base.reason,
         workloads=tuple(_row(dispatch, picks.get(dispatch.workload.key), left) for dispatch in extraction.dispatches),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from tcl_iree.errors import OptionError
 from tcl_iree.search import STRATEGIES
 from tcl_iree.workflows.guide import BASE
+from tcl_iree.workflows.layouts import AUTO, LAYOUTS
 
 # How many schedules to try for each workload; none picks by the cost model alone.
 EFFORTS = {"none": 0, "quick": 16, "default": 64, "max": 256}
@@ -25,6 +26,7 @@ class TuneOptions:
         seed: the same seed and database give the same proposals.
         time_limit: seconds for the search; None searches until all trials are done.
         base: flags to form the dispatches under: `auto`, a flag set's name, or flags.
+        layouts: `keep` those the model has, `change` to channels last with packed weights, or let `auto` find out.
         scope: which of IREE's flag sets to compare with: `quick`, `standard` or `all`.
         top: tune only so many workloads, those with most time.
         min_share: leave workloads with less than this share of the time to IREE.
@@ -41,6 +43,7 @@ class TuneOptions:
     seed: int = 0
     time_limit: float | None = None
     base: str = "auto"
+    layouts: str = AUTO
     scope: str = "standard"
     top: int | None = None
     min_share: float = 0.005
@@ -51,6 +54,8 @@ class TuneOptions:
             raise OptionError(f"there is no search strategy {self.strategy!r}; known: {', '.join(STRATEGIES)}")
         if self.scope not in SCOPES:
             raise OptionError(f"there is no scope {self.scope!r}; known: {', '.join(SCOPES)}")
+        if self.layouts not in LAYOUTS:
+            raise OptionError(f"there are no layouts {self.layouts!r}; known: {', '.join(LAYOUTS)}")
         if self.effort not in EFFORTS:
             raise OptionError(f"there is no effort {self.effort!r}; known: {', '.join(EFFORTS)}")
         if self.effort == "none" and self.trials is not None:

@@ -135,5 +135,5 @@ def reproduce_command(model: Model, target: Target, shipped: Compiled) -> str:
     """The `iree-compile` command that makes the shipped module again, in the directory of the result."""
     source = model.path.name if model.scratch else str(model.path)
     if shipped.library:
-        return compile_command(shipped.library.header, source, LIBRARY, MODULE)
+        return compile_command(shipped.library, source, LIBRARY, MODULE)
     return shlex.join(["iree-compile", source, *target.compile_flags, *shipped.flags, "-o", MODULE])

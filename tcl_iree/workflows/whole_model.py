@@ -18,7 +18,7 @@ from tcl_iree.report.bench import BenchReport
 from tcl_iree.report.tune import ModelRow
 from tcl_iree.target import Target
 from tcl_iree.transform_dialect.library import Library
-from tcl_iree.transform_dialect.library_text import SINGLE_THREADED
+from tcl_iree.transform_dialect.library_text import library_flags
 from tcl_iree.workflows.apply import apply_library
 from tcl_iree.workflows.flag_sets import PLAIN, FlagSet
 from tcl_iree.workflows.model_runs import Draws, ModelRuns, depends_on_input
@@ -69,6 +69,7 @@ class WholeModel:
 
     Args:
         base: the flags the schedules were found under, beyond the target's own.
+        graph: the graph script that the dispatches were formed under, or nothing.
         directory: where compiled modules are kept; it holds those of `bench` already.
         own: the model under IREE's own flag sets, fastest first; plain must be among them.
     """
@@ -81,9 +82,10 @@ class WholeModel:
         runs: ModelRuns,
         directory: Path,
         own: Sequence[Compiled],
+        graph: str = "",
     ) -> None:
         self._model, self._target, self._base, self._runs = model, target, base, runs
-        self._directory = directory
+        self._directory, self._graph = directory, graph
         self._own = {made.name: made for made in own}
         plain = self._own[PLAIN.name]
         self._draws: Draws = runs.draws(model, plain.path)
@@ -93,12 +95,13 @@ class WholeModel:
         self.compared: dict[str, Path] = {}
 
     def base(self) -> Compiled:
-        """The model under the base flags, without any schedule."""
+        """The model under the base flags and with the base's layouts, without any schedule."""
         name, flags = self._base.name, self._base.flags
-        if name in self._own and self._own[name].flags == flags:
+        if name in self._own and self._own[name].flags == flags and not self._graph:
             return self._own[name]
+        name += ", layouts" if self._graph else ""
         path = self._directory / f"{name}.vmfb"
-        compile_model(self._model.path, [*self._target.compile_flags, *flags], path)
+        compile_model(self._model.path, [*self._target.compile_flags, *flags], path, graph=self._graph)
         status, error = self._runs.compare(self._reference, path, self._draws)
         if status != "ok":
             raise MeasureError(f"under {' '.join(flags)} {self._model.name} is not what it is without: {status}")
@@ -151,8 +154,8 @@ class WholeModel:
         assert tuned.library
         source, path = self._directory / "library.mlir", self._directory / "model.vmfb"
         source.write_text(tuned.library.text())
-        flags = [*tuned.library.header.compile_flags, f"--iree-codegen-transform-dialect-library={source}"]
-        compile_model(self._model.path, [*flags, SINGLE_THREADED], path)
+        flags = [*tuned.library.header.compile_flags, *library_flags(tuned.library, source)]
+        compile_model(self._model.path, flags, path)
         status, error = self._runs.compare(self._reference, path, self._draws)
         if status != "ok":
             raise MeasureError(f"the same library gave another module this time: {status}")

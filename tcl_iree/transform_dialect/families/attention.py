@@ -21,7 +21,7 @@ from tcl_iree.transform_dialect.family import Decision, Family
 from tcl_iree.transform_dialect.names import FILL, GENERIC, ONLINE_ATTENTION
 from tcl_iree.transform_dialect.schedule import Schedule
 from tcl_iree.transform_dialect.script import Script
-from tcl_iree.transform_dialect.sizes import divisors
+from tcl_iree.transform_dialect.sizes import divisors, largest_divisor
 from tcl_iree.transform_dialect.view import plain_loops
 from tcl_iree.workload.model import Operand, Workload
 from tcl_iree.workload.structure import ATTENTION
@@ -152,8 +152,12 @@ def _tile(script: Script, schedule: Schedule, dims: Dims) -> None:
     elementwise = script.match([GENERIC], "elementwise", 4 + dims.masked, (_PARALLEL, _PARALLEL))
     scale, *mask, weights, start, normalize = elementwise
     script.phase("Scaled queries.")
-    script.tile(transposes[0], [_fit(dims.k1, _TRANSPOSED), _fit(schedule["block"], _TRANSPOSED)], "queries")
-    script.tile(scale, [_fit(dims.k1, schedule["softmax_rows"]), 0], "scaled")
+    script.tile(
+        transposes[0],
+        [largest_divisor(dims.k1, _TRANSPOSED), largest_divisor(schedule["block"], _TRANSPOSED)],
+        "queries",
+    )
+    script.tile(scale, [largest_divisor(dims.k1, schedule["softmax_rows"]), 0], "scaled")
     script.phase("Scores: a few rows of keys in registers.")
     fills = script.match([FILL], "fill", 3 + (dims.n != dims.k2))
     (scores,) = script.match([GENERIC], "scores", iterators=(_REDUCTION, _PARALLEL, _PARALLEL))
@@ -161,7 +165,7 @@ def _tile(script: Script, schedule: Schedule, dims: Dims) -> None:
     scores, _ = script.tile(scores, [0, schedule["score_rows"], 0], "scores")
     script.tile(scores, [0, 0, schedule["score_step"]], "scores")
     if dims.masked:
-        _, (loop,) = script.tile(mask[0], [_fit(dims.k2, _TRANSPOSED), 0], "masked")
+        _, (loop,) = script.tile(mask[0], [largest_divisor(dims.k2, _TRANSPOSED), 0], "masked")
         script.fuse(transposes[1], loop, "mask")
     script.phase("Softmax without its division.")
     script.tile(script.match_all([GENERIC], "maximum_and_sum", (_REDUCTION, _PARALLEL)), [1, 0], "maximum_and_sum")
@@ -175,7 +179,11 @@ def _tile(script: Script, schedule: Schedule, dims: Dims) -> None:
     script.fuse(fills[-1] if dims.n != dims.k2 else fills[0], loop, "zeros")
     script.tile(outputs, [0, 0, schedule["output_step"]], "outputs")
     script.phase("The result, with rows outermost again.")
-    script.tile(transposes[-1], [_fit(schedule["block"], _TRANSPOSED), _fit(dims.n, _TRANSPOSED)], "result")
+    script.tile(
+        transposes[-1],
+        [largest_divisor(schedule["block"], _TRANSPOSED), largest_divisor(dims.n, _TRANSPOSED)],
+        "result",
+    )
 
 
 def _found(workload: Workload) -> Dims:
@@ -190,11 +198,6 @@ def _limits(target: Target) -> CpuLimits:
 
 def _loops(operand: Operand) -> set[int]:
     return set(plain_loops(operand) or ())
-
-
-def _fit(size: int, wanted: int) -> int:
-    """The largest divisor of a size that is not above what is wanted."""
-    return max(divisor for divisor in divisors(size) if divisor <= wanted)
 
 
 def _blocks(rows: int) -> tuple[int, ...]:

@@ -26,7 +26,7 @@ from tcl_iree.transform_dialect.fused_ops import FusedOps, segment_widths
 from tcl_iree.transform_dialect.register_tiles import RegisterTiles, TileDims
 from tcl_iree.transform_dialect.schedule import Schedule
 from tcl_iree.transform_dialect.script import Script
-from tcl_iree.transform_dialect.sizes import divisors, spread
+from tcl_iree.transform_dialect.sizes import divisors, largest_divisor, spread
 from tcl_iree.transform_dialect.view import View, element_bytes, plain_loops, view_of
 from tcl_iree.workload.model import Workload
 
@@ -238,7 +238,7 @@ class _Emitter:
     def _copy_panel(self, number: int, block: int) -> None:
         panel = self.view.inputs[self.dims.panel]
         copied = self.script.copy_operand(self.ops.root[number], self.dims.panel, "panel")
-        step = max(size for size in divisors(block) if size <= 8)
+        step = largest_divisor(block, 8)
         loops = plain_loops(panel) or []
         self.script.tile(copied, [step if loop == self.dims.k else 0 for loop in loops], "panel")
 

@@ -25,7 +25,7 @@ from tcl_iree.transform_dialect.names import FILL, GENERIC, PACK, UNPACK
 from tcl_iree.transform_dialect.register_tiles import RegisterTiles, TileDims
 from tcl_iree.transform_dialect.schedule import Schedule
 from tcl_iree.transform_dialect.script import Script
-from tcl_iree.transform_dialect.sizes import divisors, spread
+from tcl_iree.transform_dialect.sizes import divisors, largest_divisor, spread
 from tcl_iree.transform_dialect.view import View, element_bytes, indices, plain_loops, view_of
 from tcl_iree.workload.model import Workload
 
@@ -284,7 +284,7 @@ class _Emitter:
         script.phase("Pack by small tiles, so that they are transposed in registers.")
         panel_loops = plain_loops(view.inputs[dims.panel]) or []
         block = self.schedule["k_block"] or view.size(dims.k)
-        step = 1 if dims.window else max(size for size in divisors(block) if size <= 16)
+        step = 1 if dims.window else largest_divisor(block, 16)
         # A window's innermost positions lie side by side in memory: take them together.
         taken = dict.fromkeys(dims.window[:-1], 1) | {dims.k: step}
         script.tile(self.panel, [taken.get(loop, 0) for loop in panel_loops], "pack")

@@ -1,0 +1,156 @@
+"""The family of graph schedules: which ops of a model get another layout, and how wide their panels are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+from tcl_iree.errors import ScheduleError
+from tcl_iree.target import Target
+from tcl_iree.transform_dialect.cpu_limits import cpu_limits
+from tcl_iree.transform_dialect.family import Decision
+from tcl_iree.transform_dialect.graph_script import GraphScript, Packed
+from tcl_iree.transform_dialect.schedule import Schedule
+from tcl_iree.transform_dialect.script import read_schedule
+from tcl_iree.workload.model_op import (
+    BATCH_MATMUL,
+    CONV_NCHW,
+    CONV_NHWC,
+    DEPTHWISE_NCHW,
+    MATMUL,
+    MAX_POOL_NCHW,
+    ModelOp,
+)
+
+# Panels narrower than this are not worth their loop.
+_LEAST = 8
+
+
+@dataclass(frozen=True)
+class Layouts:
+    """Channels last, with panels of output channels, for the ops of one model.
+
+    Decisions: `conv_panel`, `matmul_panel` and `pool_panel` are the widest panels (an op gets the widest that divides
+    its channels), 0 leaves these ops unpacked; `depthwise` stores their images channels last as well.
+    """
+
+    ops: tuple[ModelOp, ...]
+    target: Target
+
+    name = "channels_last"
+
+    @property
+    def serves(self) -> bool:
+        """Whether there is anything to choose."""
+        return self.target.kind == "cpu" and any(self._open().values())
+
+    def decisions(self) -> tuple[Decision, ...]:
+        """What is to be decided for this model; only 0 where it has no such ops."""
+        lanes = cpu_limits(self.target, "f32").lanes
+        wide = tuple(width for width in (2 * lanes, 4 * lanes) if width >= _LEAST)
+        there = self._open()
+        return (
+            Decision("conv_panel", (0, *wide) if there["conv"] else (0,)),
+            Decision("depthwise", (False, True) if there["depthwise"] else (False,)),
+            Decision("matmul_panel", (0, *wide) if there["matmul"] else (0,)),
+            Decision("pool_panel", (0, 2 * lanes) if there["pool"] else (0,)),
+        )
+
+    def enumerate(self) -> Iterator[Schedule]:
+        """Every schedule but the one that changes nothing."""
+        decisions = self.decisions()
+        for values in product(*(decision.choices for decision in decisions)):
+            if any(values):
+                yield Schedule(
+                    self.name, tuple((made.name, value) for made, value in zip(decisions, values, strict=True))
+                )
+
+    def usual(self) -> Schedule:
+        """The widest panels everywhere, which is best most often."""
+        return Schedule(self.name, tuple((decision.name, decision.choices[-1]) for decision in self.decisions()))
+
+    def script(self, schedule: Schedule) -> str:
+        """The script of a schedule.
+
+        Raises:
+            ScheduleError: it does not fit this model.
+        """
+        known = {decision.name: decision.choices for decision in self.decisions()}
+        given = dict(schedule.decisions)
+        if schedule.family != self.name or set(given) != set(known):
+            raise ScheduleError(f"{schedule} is no graph schedule of {self.name}")
+        wrong = [name for name, value in given.items() if value not in known[name]]
+        if wrong:
+            raise ScheduleError(f"{schedule} does not fit this model: {wrong[0]} must be one of {known[wrong[0]]}")
+        made = GraphScript(schedule)
+        made.phase("What is added to a result becomes an op of its own: else it would be packed when the model runs.")
+        made.run_pass("linalg-inline-scalar-operands")
+        made.run_pass("iree-global-opt-detach-elementwise-from-named-ops")
+        if schedule["depthwise"]:
+            self._depthwise(made)
+        if schedule["conv_panel"] or schedule["depthwise"]:
+            made.phase("Convolutions with channels last.")
+            made.run_pass("iree-preprocessing-convert-conv-to-channels-last")
+        for packed in self._packed(schedule):
+            made.pack(packed)
+        made.phase("What is packed and unpacked along the innermost dimension becomes a reshape.")
+        made.apply_patterns("tensor.fold_into_pack_and_unpack", "linalg.fold_pack_unpack_into_empty")
+        made.run_pass("iree-global-opt-simplify-pack-unpack")
+        return made.text()
+
+    def parse(self, text: str) -> Schedule:
+        """The schedule a script was built from.
+
+        Raises:
+            ScheduleError: the text is no script of this family for this model, or was changed since.
+        """
+        schedule = read_schedule(text)
+        if self.script(schedule).strip() != text.strip():
+            raise ScheduleError("the graph script is not what its own decisions give; it was edited or is older")
+        return schedule
+
+    def _open(self) -> dict[str, list[ModelOp]]:
+        """The ops of each sort that can be packed at all."""
+        return {
+            "conv": [op for op in self.ops if op.kind in (CONV_NCHW, CONV_NHWC) and op.weights],
+            "depthwise": [op for op in self.ops if op.kind == DEPTHWISE_NCHW and op.weights],
+            "matmul": [op for op in self.ops if op.kind in (MATMUL, BATCH_MATMUL) and op.weights and op.shape[-2] > 1],
+            "pool": [op for op in self.ops if op.kind == MAX_POOL_NCHW],
+        }
+
+    def _depthwise(self, made: GraphScript) -> None:
+        made.phase("Depthwise convolutions: all channels in one panel, which is channels last.")
+        for op in self._open()["depthwise"]:
+            made.pack(Packed(op.kind, _type(op), (0, 0, 0, op.shape[1], 0, 0)))
+        made.apply_patterns("linalg.data_layout_propagation")
+        made.apply_patterns()
+        made.run_pass("iree-global-opt-simplify-pack-unpack")
+        made.run_pass("iree-codegen-decompose-pack-unpack-ops", use_only_reshapes=True)
+        made.apply_patterns()
+
+    def _packed(self, schedule: Schedule) -> Iterator[Packed]:
+        there = self._open()
+        for op in there["conv"] if schedule["conv_panel"] else ():
+            batch, *rest = op.shape
+            height, width, channels = (*rest[1:], rest[0]) if op.kind == CONV_NCHW else rest
+            if panel := _panel(channels, schedule["conv_panel"]):
+                shape = (batch, height, width, channels)
+                yield Packed(CONV_NHWC, _type(op, shape), (0, 0, 0, panel, 0, 0, 0), weights=(3, 0, 1, 2))
+        for op in there["pool"] if schedule["pool_panel"] else ():
+            if panel := _panel(op.shape[1], schedule["pool_panel"]):
+                yield Packed(op.kind, _type(op), (0, panel, 0, 0, 0, 0), image=(0, 2, 3, 1))
+        for op in there["matmul"] if schedule["matmul_panel"] else ():
+            if panel := _panel(op.shape[-1], schedule["matmul_panel"]):
+                batch_loops = len(op.shape) - 2
+                outer = (1, 0) if op.kind == MATMUL else (0, 2, 1)
+                yield Packed(op.kind, _type(op), (*[0] * batch_loops, 0, panel, 0), weights=outer)
+
+
+def _panel(channels: int, widest: int) -> int:
+    """The widest panel that divides the channels, 0 if there is none worth it."""
+    return next((width for width in (widest, widest // 2, widest // 4) if width >= _LEAST and channels % width == 0), 0)
+
+
+def _type(op: ModelOp, shape: Sequence[int] | None = None) -> str:
+    return f"tensor<{'x'.join(map(str, shape or op.shape))}x{op.dtype}>"

@@ -1,0 +1,189 @@
+"""Graph schedules: layouts of a whole model, chosen before dispatches form."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+import tcl_iree
+from tcl_iree.errors import LibraryError, ScheduleError
+from tcl_iree.frontend import Model, extract, load_model
+from tcl_iree.frontend.model_ops import model_ops
+from tcl_iree.target import Target
+from tcl_iree.transform_dialect.graph_layouts import Layouts
+from tcl_iree.transform_dialect.library import Library, merge
+from tcl_iree.transform_dialect.library_text import compile_command
+from tcl_iree.workflows.base_flags import choose_base
+from tcl_iree.workflows.layouts import with_layouts
+from tcl_iree.workflows.model_library import build_library
+from tcl_iree.workload.model_op import CONV_NCHW, DEPTHWISE_NCHW, MATMUL, MAX_POOL_NCHW
+
+TARGET = "cpu,threads=1"
+
+
+class Small(nn.Module):
+    """A convolution, a depthwise one, pooling, a residual and a linear layer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Conv2d(3, 32, 3, stride=2, padding=1)
+        self.depthwise = nn.Conv2d(32, 32, 3, padding=1, groups=32)
+        self.pointwise = nn.Conv2d(32, 32, 1)
+        self.linear = nn.Linear(32, 24)
+
+    def forward(self, image: Tensor) -> Tensor:
+        """One image to features."""
+        image = nn.functional.max_pool2d(self.first(image).relu(), 2)
+        image = image + self.pointwise(self.depthwise(image).relu())
+        return self.linear(image.mean((2, 3)))
+
+
+def imported(module: nn.Module, *shape: int) -> Model:
+    torch.manual_seed(0)
+    return load_model(module.eval(), [torch.randn(*shape)])
+
+
+@pytest.fixture(scope="module")
+def target() -> Target:
+    return Target.parse(TARGET)
+
+
+@pytest.fixture(scope="module")
+def small() -> Model:
+    torch.manual_seed(1)
+    return imported(Small(), 1, 3, 32, 32)
+
+
+@pytest.fixture(scope="module")
+def layouts(small: Model, target: Target) -> Layouts:
+    return Layouts(model_ops(small, target), target)
+
+
+def test_the_ops_of_a_model_are_found_with_what_is_constant(small: Model, target: Target) -> None:
+    found = {(op.kind, op.shape): op for op in model_ops(small, target)}
+    assert found[CONV_NCHW, (1, 32, 16, 16)].weights
+    assert found[DEPTHWISE_NCHW, (1, 32, 8, 8)].weights
+    assert (MAX_POOL_NCHW, (1, 32, 8, 8)) in found
+
+
+def test_a_product_of_two_inputs_has_no_weights(target: Target) -> None:
+    class Product(nn.Module):
+        def forward(self, one: Tensor, other: Tensor) -> Tensor:
+            return one @ other
+
+    model = load_model(Product(), [torch.randn(16, 32), torch.randn(32, 64)])
+    (op,) = model_ops(model, target)
+    assert op.kind == MATMUL
+    assert not op.weights
+    assert not Layouts((op,), target).serves
+
+
+def test_scripts_are_read_back(layouts: Layouts) -> None:
+    every = list(layouts.enumerate())
+    assert len(every) > 10
+    for schedule in every:
+        assert layouts.parse(layouts.script(schedule)) == schedule
+    assert layouts.usual() in every
+
+
+def test_an_edited_script_and_a_foreign_schedule_are_refused(layouts: Layouts, target: Target) -> None:
+    text = layouts.script(layouts.usual())
+    with pytest.raises(ScheduleError, match="edited"):
+        layouts.parse(text.replace("packed_sizes = [0, 0, 0, ", "packed_sizes = [0, 0, 1, ", 1))
+    with pytest.raises(ScheduleError, match="does not fit this model"):
+        Layouts((), target).script(layouts.usual())
+
+
+def test_nothing_is_packed_when_the_model_runs(small: Model, layouts: Layouts, target: Target) -> None:
+    before = extract(small, target)
+    after = extract(small, target, graph=layouts.script(layouts.usual()))
+    assert {entry.workload.key for entry in before.dispatches} != {entry.workload.key for entry in after.dispatches}
+    assert not [op.kind for entry in after.dispatches for op in entry.workload.ops if "pack" in op.kind]
+
+
+@pytest.fixture(scope="module")
+def picked(small: Model) -> tcl_iree.TuneResult:
+    return tcl_iree.tune(small, target=TARGET, effort="none", layouts="change")
+
+
+def test_the_tuned_model_is_right_and_its_file_holds_both(picked: tcl_iree.TuneResult, tmp_path: Path) -> None:
+    assert "channels_last" in picked.report.base
+    assert picked.report.outputs == "agree"
+    assert picked.report.depends_on_input
+    assert "--iree-preprocessing-transform-spec-filename=library.mlir" in picked.report.command
+    assert picked.library.entries
+    read = Library.parse(picked.library.text())
+    assert read == picked.library
+    assert read.without([entry.key for entry in read.entries]).graph == read.graph
+    picked.save(tmp_path)
+    assert "@__transform_main" in (tmp_path / "library.mlir").read_text()
+
+
+def test_libraries_of_other_layouts_are_not_merged(picked: tcl_iree.TuneResult) -> None:
+    library = picked.library
+    plain = Library(library.header, library.entries)
+    assert "preprocessing" not in compile_command(plain, "a", "b", "c")
+    assert merge([library, library])[0].graph == library.graph
+    with pytest.raises(LibraryError, match="different layouts"):
+        merge([library, plain])
+
+
+def test_layouts_without_schedules_are_never_shipped(
+    small: Model, target: Target, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tcl_iree.workflows.tune_by_model._PICKS", 0)
+    found = tcl_iree.tune(small, target=TARGET, effort="none", layouts="change")
+    assert found.report.shipped == "plain"
+    assert not found.library.entries
+
+
+def test_a_library_is_built_under_the_layouts_of_its_base(small: Model, target: Target) -> None:
+    base = with_layouts(small, target, choose_base("plain", target, None))
+    assert base
+    assert base.layouts
+    library, problems = build_library(target, base, [])
+    assert not problems
+    assert f"@{'__transform_main'}(" in library.graph
+
+
+def network(seed: int) -> tuple[nn.Module, tuple[int, ...]]:
+    """A small network of random layers; channels are odd as often as not."""
+    rng = random.Random(seed)
+    torch.manual_seed(seed)
+    channels, size = rng.choice([3, 8, 16]), rng.choice([14, 17, 20])
+    shape = (1, channels, size, size)
+    layers: list[nn.Module] = []
+    for _ in range(4):
+        kind = rng.choice(["conv", "pointwise", "depthwise", "strided", "grouped", "pool"])
+        wider = rng.choice([8, 12, 24, 32, 33])
+        if kind == "pool":
+            layers.append(nn.MaxPool2d(3, stride=2, padding=1))
+        elif kind == "depthwise":
+            layers.append(nn.Conv2d(channels, channels, 3, padding=1, groups=channels, stride=rng.choice([1, 2])))
+        elif kind == "grouped" and channels % 4 == 0:
+            layers.append(nn.Conv2d(channels, channels, 3, padding=1, groups=4))
+        else:
+            window = 1 if kind == "pointwise" else 3
+            stride = 2 if kind == "strided" else 1
+            layers.append(nn.Conv2d(channels, wider, window, padding=window // 2, stride=stride))
+            channels = wider
+        layers.append(nn.ReLU())
+    return nn.Sequential(*layers, nn.Flatten(2), nn.Linear(_columns(layers, shape), 16)), shape
+
+
+def _columns(layers: list[nn.Module], shape: tuple[int, ...]) -> int:
+    return int(np.prod(nn.Sequential(*layers)(torch.zeros(shape)).shape[2:]))
+
+
+@pytest.mark.parametrize("seed", [*range(3), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(3, 16))])
+def test_any_network_is_right_with_other_layouts(seed: int) -> None:
+    module, shape = network(seed)
+    inputs = torch.randn(shape)
+    found = tcl_iree.tune(module.eval(), [inputs], target=TARGET, effort="none", layouts="change")
+    wanted = module(inputs).detach().numpy()
+    np.testing.assert_allclose(np.asarray(found(inputs)), wanted, rtol=2e-3, atol=2e-3)
