@@ -105,8 +105,18 @@ class Target:
         if self.device != "local-task":
             return ()
         # Pinned workers: where the scheduler puts them would otherwise be part of the measurement.
-        cpus = ",".join(str(cpu) for cpu in host_cpu().cpu_ids[: self.threads])
-        return (f"--task_topology_cpu_ids={cpus}",)
+        return (f"--task_topology_cpu_ids={','.join(map(str, self.cpus))}",)
+
+    @property
+    def cpus(self) -> tuple[int, ...]:
+        """The host's cores that a CPU target runs on; none in particular for others."""
+        return tuple(host_cpu().cpu_ids[: self.threads]) if self.kind == "cpu" else ()
+
+    @property
+    def free_cpus(self) -> tuple[int, ...]:
+        """The host's cores that are idle while this target is measured; a Vulkan driver may well use them all."""
+        used = {"cpu": self.threads, "cuda": 1}.get(self.kind, host_cpu().cores)
+        return tuple(host_cpu().cpu_ids[used:])
 
     @property
     def hardware(self) -> Hardware:

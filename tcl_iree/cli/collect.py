@@ -12,6 +12,7 @@ from tcl_iree.database import Database
 from tcl_iree.report.progress import progress
 from tcl_iree.report.tables import console, table
 from tcl_iree.workflows.collect import CollectOptions, collect
+from tcl_iree.workflows.layouts import CHANGE, KEEP
 
 _DEFAULTS = CollectOptions()
 
@@ -47,6 +48,12 @@ def register(commands: Any) -> None:
         "--base", default=_DEFAULTS.base, metavar="FLAGS", help="as in tune, but not auto (default %(default)s)"
     )
     parser.add_argument(
+        "--layouts",
+        choices=(KEEP, CHANGE),
+        default=_DEFAULTS.layouts,
+        help="the networks' own, or channels last with packed weights (default %(default)s)",
+    )
+    parser.add_argument(
         "--longest",
         type=float,
         default=_DEFAULTS.longest,
@@ -67,6 +74,7 @@ def run(arguments: argparse.Namespace) -> int:
         arguments.per_workload,
         arguments.evolved,
         arguments.base,
+        arguments.layouts,
         arguments.longest,
         arguments.seed,
     )

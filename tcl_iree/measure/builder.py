@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from queue import SimpleQueue
@@ -25,6 +25,8 @@ from tcl_iree.transform_dialect.names import ENTRY
 from tcl_iree.workload.model import Workload
 
 _JOB = "tcl_iree.measure.compile_job:job"
+# Builds for each worker, where building and running take turns.
+_AHEAD = 4
 # Debug symbols cost compile time and change no instruction.
 _BUILD_FLAGS = ("--iree-llvmcpu-debug-symbols=false",)
 
@@ -79,11 +81,6 @@ class Builder:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
 
-    @property
-    def workers(self) -> int:
-        """Compiles that run at once."""
-        return len(self._all_workers)
-
     def close(self) -> None:
         """Stop the compile processes."""
         for worker in self._all_workers:
@@ -99,14 +96,14 @@ class Builder:
             self._defaults[workload.payload] = result
         return self._defaults[workload.payload]
 
-    def build(self, workload: Workload, library: Candidate) -> BuildResult:
-        """Compile the payload with `library` and prove that it was applied."""
+    def build(self, workload: Workload, library: Candidate, cpus: Sequence[int] = ()) -> BuildResult:
+        """Compile the payload with `library`, on these cores if any are named, and prove that it was applied."""
         default = self.build_default(workload)
         if default.failure:
             detail = f"IREE's default does not compile: {default.failure.detail}"
             return BuildResult(None, Failure(default.failure.kind, detail), default.seconds)
         assert default.artifact
-        return self._assembled(self._build(workload, library, default.artifact.configured))
+        return self._assembled(self._build(workload, library, default.artifact.configured, cpus))
 
     def build_many(self, workload: Workload, libraries: Sequence[Candidate]) -> list[BuildResult]:
         """Compile many candidates of one workload, in parallel over the workers, in order."""
@@ -121,7 +118,36 @@ class Builder:
         finally:
             pool.shutdown()
 
-    def _build(self, workload: Workload, library: Candidate | None, default_configured: str | None) -> BuildResult:
+    def build_ahead(self, workload: Workload, libraries: Sequence[Candidate]) -> Iterator[BuildResult]:
+        """Compile many candidates for a caller that runs each in turn, in order.
+
+        While one runs, the next are built on the cores that the target leaves free. If it leaves none, a few are built
+        at a time, and nothing while they run.
+        """
+        free = self.target.free_cpus
+        if not free:
+            chunk = _AHEAD * len(self._all_workers)
+            for start in range(0, len(libraries), chunk):
+                yield from self.build_many(workload, libraries[start : start + chunk])
+            return
+        self.build_default(workload)
+        pool = ThreadPoolExecutor(min(len(free), len(self._all_workers)))
+        try:
+            for built in [pool.submit(self.build, workload, library, free) for library in libraries]:
+                yield built.result()
+        except KeyboardInterrupt:
+            self.close()
+            raise
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+    def _build(
+        self,
+        workload: Workload,
+        library: Candidate | None,
+        default_configured: str | None,
+        cpus: Sequence[int] = (),
+    ) -> BuildResult:
         started = time.monotonic()
         flags = [*self.target.compile_flags, *_BUILD_FLAGS, *self.flags]
         module = harness_module(workload, self._device_attribute())
@@ -130,6 +156,7 @@ class Builder:
         if self._cache and (found := self._cache.get(key)):
             return BuildResult(found, None, time.monotonic() - started, cached=True)
         outcome = self._run(
+            cpus,
             task="compile",
             module=module,
             flags=flags,
@@ -169,10 +196,10 @@ class Builder:
             self._device = str(outcome.value)
         return self._device
 
-    def _run(self, **arguments: object) -> Outcome:
+    def _run(self, cpus: Sequence[int] = (), **arguments: object) -> Outcome:
         worker = self._workers.get()
         try:
-            return worker.run(arguments, self._timeout, self._memory)
+            return worker.run(arguments, self._timeout, self._memory, cpus)
         finally:
             self._workers.put(worker)
 

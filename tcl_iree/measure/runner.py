@@ -127,7 +127,7 @@ class Runner:
     def _run(self, **arguments: object) -> Outcome:
         arguments |= {"device": self.target.device, "flags": list(self.target.runtime_flags)}
         with exclusive():
-            return self._worker.run(arguments, self._timeout, self._memory)
+            return self._worker.run(arguments, self._timeout, self._memory, self.target.cpus)
 
 
 def _result(value: dict[str, Any], seconds: float) -> RunResult:

@@ -9,6 +9,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Sequence
 from multiprocessing.connection import Connection
 from types import TracebackType
 from typing import Any
@@ -48,8 +49,13 @@ class Worker:
         process = self._process
         return process.pid if process else None
 
-    def run(self, arguments: dict[str, Any], timeout: float, memory_bytes: int | None) -> Outcome:
+    def run(
+        self, arguments: dict[str, Any], timeout: float, memory_bytes: int | None, cpus: Sequence[int] = ()
+    ) -> Outcome:
         """Run the function once; a dead worker is an outcome too, and is replaced for the next job.
+
+        Args:
+            cpus: cores it may use; any by default.
 
         Raises:
             MeasureError: this machine cannot run jobs at all (no space, no processes).
@@ -57,7 +63,7 @@ class Worker:
         started = time.monotonic()
         connection = self._ready()
         try:
-            connection.send(Job(arguments, timeout, memory_bytes))
+            connection.send(Job(arguments, timeout, memory_bytes, tuple(cpus)))
             if not connection.poll(timeout + _GRACE_SECONDS):
                 self.close()
                 return Outcome("timeout", None, "the worker stopped answering", time.monotonic() - started)

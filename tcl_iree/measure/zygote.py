@@ -39,11 +39,12 @@ _MACHINE_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno
 
 @dataclass(frozen=True)
 class Job:
-    """One call of the zygote's function, with limits; no memory limit if `memory_bytes` is None."""
+    """One call of the zygote's function, with limits; None or empty sets no limit."""
 
     arguments: dict[str, Any]
     timeout: float
     memory_bytes: int | None
+    cpus: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -172,6 +173,8 @@ def _enter(job: Job, directory: str, zygote: int) -> None:
     os.dup2(log, 1)
     os.dup2(log, 2)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if job.cpus:
+        os.sched_setaffinity(0, job.cpus)
     if job.memory_bytes is not None:
         _, hard = resource.getrlimit(resource.RLIMIT_AS)
         limit = job.memory_bytes if hard == resource.RLIM_INFINITY else min(job.memory_bytes, hard)

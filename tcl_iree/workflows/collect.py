@@ -19,7 +19,8 @@ from tcl_iree.report.progress import Step, silent
 from tcl_iree.search import Evolutionary, StrategyMaker
 from tcl_iree.target import Target
 from tcl_iree.transform_dialect.space import Space
-from tcl_iree.workflows.base_flags import choose_base, with_stack
+from tcl_iree.workflows.base_flags import Base, choose_base, with_stack
+from tcl_iree.workflows.layouts import CHANGE, KEEP, with_layouts
 from tcl_iree.workflows.workload_search import WorkloadSearch
 
 # Labels are learned from as they are, slow programs' too: only hopeless ones are given up early.
@@ -39,6 +40,7 @@ class CollectOptions:
         evolved: share of them that come after the random ones: mostly children of the fastest, marked so, and some
             more random ones.
         base: flags to form the dispatches under, as in `tune`.
+        layouts: `keep` those the networks have, or `change` them, as in `tune`.
         longest: leave out workloads whose default takes more seconds than this.
         seed: the same seed and database give the same programs.
 
@@ -50,6 +52,7 @@ class CollectOptions:
     per_workload: int = 128
     evolved: float = 0.2
     base: str = "plain"
+    layouts: str = KEEP
     longest: float = 0.25
     seed: int = 0
 
@@ -60,6 +63,8 @@ class CollectOptions:
             raise OptionError(f"programs per workload must be at least 1, not {self.per_workload}")
         if not 0 <= self.evolved < 1:
             raise OptionError(f"the evolved share must be from 0 to below 1, not {self.evolved:g}")
+        if self.layouts not in (KEEP, CHANGE):
+            raise OptionError(f"collecting can {KEEP} or {CHANGE} layouts, not {self.layouts!r}")
         if not self.longest > 0:
             raise OptionError(f"the longest default must be more than 0 seconds, not {self.longest:g}")
 
@@ -123,7 +128,7 @@ class _Collecting:
         interrupted = False
         count = 0
         try:
-            dispatches = self._extract(networks, flags)
+            dispatches = self._extract(networks, base, flags)
             with Builder(self._target, flags) as builder, Runner(self._target, _LABELLING) as runner:
                 wanted = round(self._options.per_workload * (1.0 - self._options.evolved))
                 searches = self._open(dispatches, builder, runner, partial(Evolutionary, population=wanted))
@@ -145,14 +150,16 @@ class _Collecting:
     def _full(self) -> bool:
         return self._options.budget is not None and self._programs + self._known >= self._options.budget
 
-    def _extract(self, networks: Sequence[str], flags: Sequence[str]) -> list[Dispatch]:
+    def _extract(self, networks: Sequence[str], base: Base, flags: Sequence[str]) -> list[Dispatch]:
         """Each distinct workload once, however many networks have it."""
         self._say("forming dispatches", total=len(networks))
         found: dict[str, Dispatch] = {}
         for network in networks:
             self._say(f"forming dispatches of {network}")
             try:
-                extraction = extract(load_model(network), self._target, flags)
+                model = load_model(network)
+                changed = with_layouts(model, self._target, base) if self._options.layouts == CHANGE else None
+                extraction = extract(model, self._target, flags, (changed or base).graph)
                 found = {entry.workload.key: entry for entry in extraction.dispatches} | found
             except TclIreeError as error:
                 self._left[network] = str(error)

@@ -16,7 +16,7 @@ import struct
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -86,8 +86,6 @@ class JobFile:
         JobError: the file is missing, damaged, of another version of this project or of IREE, or for another machine.
     """
 
-    workers = 1
-
     def __init__(self, path: Path) -> None:
         try:
             with zipfile.ZipFile(path) as archive:
@@ -137,10 +135,11 @@ class JobFile:
         """IREE's default code for a workload, as it was packed."""
         return self._defaults[workload.payload]
 
-    def build_many(self, workload: Workload, libraries: Sequence[Candidate]) -> list[BuildResult]:
+    def build_ahead(self, workload: Workload, libraries: Sequence[Candidate]) -> Iterator[BuildResult]:
         """Code of schedules, as it was packed."""
         missing = BuildResult(None, Failure(FailureKind.COMPILE_ERROR, "it was not packed"), 0.0)
-        return [self._results.get((workload.payload, entry.text, entry.entry), missing) for entry in libraries]
+        for entry in libraries:
+            yield self._results.get((workload.payload, entry.text, entry.entry), missing)
 
     def _result(self, row: dict[str, Any]) -> BuildResult:
         artifact = Artifact(self._vmfbs[row["sha"]], row["sha"], row["configured"])

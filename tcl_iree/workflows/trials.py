@@ -20,7 +20,6 @@ from tcl_iree.workload.evaluate import CannotEvaluate, evaluate
 from tcl_iree.workload.model import Workload
 
 DEFAULT = ScheduleRecord("default")
-_BUILDS_AHEAD = 4
 # A ratio from disturbed rounds may flatter: what others are given up against is this share of it.
 _DISTURBED = 0.8
 
@@ -43,17 +42,12 @@ class CandidateSource(Protocol):
     target: Target
     flags: tuple[str, ...]
 
-    @property
-    def workers(self) -> int:
-        """Candidates that are built at once."""
-        ...
-
     def build_default(self, workload: Workload) -> BuildResult:
         """IREE's own code for a workload."""
         ...
 
-    def build_many(self, workload: Workload, libraries: Sequence[Candidate]) -> list[BuildResult]:
-        """Many candidates of one workload, in order."""
+    def build_ahead(self, workload: Workload, libraries: Sequence[Candidate]) -> Iterator[BuildResult]:
+        """Many candidates of one workload, in order, for a caller that runs each in turn."""
         ...
 
 
@@ -88,18 +82,15 @@ class TrialSession:
         return self._reference
 
     def measure(self, schedules: Sequence[ScheduleRecord], origins: Mapping[str, str] | None = None) -> Iterator[Trial]:
-        """Build a few schedules in parallel, run them one by one, and so on; yields each once it is recorded.
+        """Build schedules and run them one by one; yields each once it is recorded.
 
         Args:
             origins: how schedules were come by, by their hash.
         """
         origins = origins or {}
-        chunk = _BUILDS_AHEAD * self._builder.workers
-        for start in range(0, len(schedules), chunk):
-            part = schedules[start : start + chunk]
-            libraries = [Candidate(schedule.script or "", schedule.entry) for schedule in part]
-            for schedule, built in zip(part, self._builder.build_many(self._workload, libraries), strict=True):
-                yield self._finish(schedule, built, origins.get(schedule.sha, ""))
+        libraries = [Candidate(schedule.script or "", schedule.entry) for schedule in schedules]
+        for schedule, built in zip(schedules, self._builder.build_ahead(self._workload, libraries), strict=True):
+            yield self._finish(schedule, built, origins.get(schedule.sha, ""))
 
     def _finish(self, schedule: ScheduleRecord, built: BuildResult, origin: str = "") -> Trial:
         known = self._measured_before(built.artifact) if built.artifact else None
