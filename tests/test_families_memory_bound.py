@@ -6,6 +6,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
+import torch
 from conftest import QUICK, workload_of
 from hypothesis import HealthCheck, assume, given, reject, settings
 from hypothesis import strategies as st
@@ -19,6 +20,7 @@ from tcl_iree.target import Target
 from tcl_iree.transform_dialect.cpu_limits import STACK_FLAG
 from tcl_iree.transform_dialect.families import family_of
 from tcl_iree.workload.model import Workload
+from tcl_iree.workload.structure import ATTENTION
 
 CASES = {
     "elementwise_prime": ("elementwise", elementwise([37, 53], [(0, 1), (1,)], (0, 1))),
@@ -83,6 +85,20 @@ def test_a_whole_normalisation_in_one_dispatch(rows: int, columns: int, tmp_path
     (entry,) = extract(load_model(path), target, ("--iree-opt-level=O2",)).dispatches
     assert sum(op.kind == "linalg.fill" for op in entry.workload.ops) == 1
     assert failures("reduction", entry.workload, target, tools, samples=4, seed=2) == []
+
+
+def test_a_mask_that_every_head_shares_is_repeated_inside(target: Target, tools) -> None:
+    class Masked(torch.nn.Module):
+        def forward(self, query, key, value, mask):
+            made = torch.nn.functional.scaled_dot_product_attention(query, key, value, attn_mask=mask)
+            return made.transpose(1, 2)
+
+    image = torch.zeros(1, 3, 24, 16)
+    model = load_model(Masked(), [image, image, image, torch.zeros(1, 1, 24, 24)])
+    dispatches = extract(model, target, ("--iree-opt-level=O2",)).dispatches
+    (workload,) = [entry.workload for entry in dispatches if entry.workload.root.kind == ATTENTION]
+    assert [op.role for op in workload.ops] == ["producer", "root", "consumer"]
+    assert failures("attention", workload, target, tools, samples=3, seed=1) == []
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from tcl_iree.transform_dialect.library_text import compile_command
 from tcl_iree.workflows.base_flags import choose_base
 from tcl_iree.workflows.layouts import with_layouts
 from tcl_iree.workflows.model_library import build_library
-from tcl_iree.workload.model_op import CONV_NCHW, DEPTHWISE_NCHW, MATMUL, MAX_POOL_NCHW
+from tcl_iree.workload.model_op import ATTENTION, CONV_NCHW, DEPTHWISE_NCHW, MATMUL, MAX_POOL_NCHW
 
 TARGET = "cpu,threads=1"
 
@@ -106,6 +106,46 @@ def test_nothing_is_packed_when_the_model_runs(small: Model, layouts: Layouts, t
     assert not [op.kind for entry in after.dispatches for op in entry.workload.ops if "pack" in op.kind]
 
 
+class Attending(nn.Module):
+    """Attention over a number of rows that no block divides."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(32, 96)
+
+    def forward(self, rows: Tensor) -> Tensor:
+        """Two heads of 16 columns."""
+        query, key, value = self.linear(rows).view(1, -1, 3, 2, 16).permute(2, 0, 3, 1, 4)
+        return nn.functional.scaled_dot_product_attention(query, key, value).transpose(1, 2)
+
+
+def test_attention_without_a_schedule_is_taken_apart(target: Target) -> None:
+    torch.manual_seed(2)
+    module, rows = Attending().eval(), torch.randn(1, 67, 32)
+    model = load_model(module, [rows])
+    base = choose_base("plain", target, None)
+    kinds = [entry.workload.root.kind for entry in extract(model, target).dispatches]
+    changed, extraction = with_layouts(model, target, base) or (None, None)
+    assert ATTENTION in kinds
+    assert changed
+    assert changed.layouts
+    assert changed.layouts["attention"]
+    assert extraction
+    assert ATTENTION not in [entry.workload.root.kind for entry in extraction.dispatches]
+    found = tcl_iree.tune(model, target=TARGET, effort="none", layouts="change")
+    np.testing.assert_allclose(np.asarray(found(rows)), module(rows).detach().numpy(), rtol=2e-3, atol=2e-3)
+
+
+def test_attention_with_a_schedule_stays_whole(target: Target) -> None:
+    model = load_model(Attending().eval(), [torch.randn(1, 64, 32)])
+    changed, extraction = with_layouts(model, target, choose_base("plain", target, None)) or (None, None)
+    assert changed
+    assert changed.layouts
+    assert not changed.layouts["attention"]
+    assert extraction
+    assert ATTENTION in [entry.workload.root.kind for entry in extraction.dispatches]
+
+
 @pytest.fixture(scope="module")
 def picked(small: Model) -> tcl_iree.TuneResult:
     return tcl_iree.tune(small, target=TARGET, effort="none", layouts="change")
@@ -145,8 +185,8 @@ def test_layouts_without_schedules_are_never_shipped(
 def test_a_library_is_built_under_the_layouts_of_its_base(small: Model, target: Target) -> None:
     base = with_layouts(small, target, choose_base("plain", target, None))
     assert base
-    assert base.layouts
-    library, problems = build_library(target, base, [])
+    assert base[0].layouts
+    library, problems = build_library(target, base[0], [])
     assert not problems
     assert f"@{'__transform_main'}(" in library.graph
 

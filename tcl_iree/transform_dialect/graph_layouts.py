@@ -14,6 +14,7 @@ from tcl_iree.transform_dialect.graph_script import GraphScript, Packed
 from tcl_iree.transform_dialect.schedule import Schedule
 from tcl_iree.transform_dialect.script import read_schedule
 from tcl_iree.workload.model_op import (
+    ATTENTION,
     BATCH_MATMUL,
     CONV_NCHW,
     CONV_NHWC,
@@ -32,7 +33,8 @@ class Layouts:
     """Channels last, with panels of output channels, for the ops of one model.
 
     Decisions: `conv_panel`, `matmul_panel` and `pool_panel` are the widest panels (an op gets the widest that divides
-    its channels), 0 leaves these ops unpacked; `depthwise` stores their images channels last as well.
+    its channels), 0 leaves these ops unpacked; `depthwise` stores their images channels last as well; `attention` takes
+    attention apart into two products and a softmax, each with schedules of its own.
     """
 
     ops: tuple[ModelOp, ...]
@@ -43,7 +45,7 @@ class Layouts:
     @property
     def serves(self) -> bool:
         """Whether there is anything to choose."""
-        return self.target.kind == "cpu" and any(self._open().values())
+        return self.target.kind == "cpu" and any(len(decision.choices) > 1 for decision in self.decisions())
 
     def decisions(self) -> tuple[Decision, ...]:
         """What is to be decided for this model; only 0 where it has no such ops."""
@@ -51,6 +53,7 @@ class Layouts:
         wide = tuple(width for width in (2 * lanes, 4 * lanes) if width >= _LEAST)
         there = self._open()
         return (
+            Decision("attention", (False, True) if there["attention"] else (False,)),
             Decision("conv_panel", (0, *wide) if there["conv"] else (0,)),
             Decision("depthwise", (False, True) if there["depthwise"] else (False,)),
             Decision("matmul_panel", (0, *wide) if there["matmul"] else (0,)),
@@ -66,9 +69,10 @@ class Layouts:
                     self.name, tuple((made.name, value) for made, value in zip(decisions, values, strict=True))
                 )
 
-    def usual(self) -> Schedule:
-        """The widest panels everywhere, which is best most often."""
-        return Schedule(self.name, tuple((decision.name, decision.choices[-1]) for decision in self.decisions()))
+    def usual(self, attention: bool = False) -> Schedule:
+        """The widest panels everywhere, which is best most often; attention whole, or taken apart if there is any."""
+        widest = {decision.name: decision.choices[-1] for decision in self.decisions()}
+        return Schedule(self.name, tuple((widest | {"attention": attention and widest["attention"]}).items()))
 
     def script(self, schedule: Schedule) -> str:
         """The script of a schedule.
@@ -84,6 +88,10 @@ class Layouts:
         if wrong:
             raise ScheduleError(f"{schedule} does not fit this model: {wrong[0]} must be one of {known[wrong[0]]}")
         made = GraphScript(schedule)
+        if schedule["attention"]:
+            made.phase("Attention as two products with a softmax between them.")
+            made.run_pass("iree-linalg-ext-convert-attention-to-online-attention")
+            made.run_pass("iree-linalg-ext-decompose-attention")
         made.phase("What is added to a result becomes an op of its own: else it would be packed when the model runs.")
         made.run_pass("linalg-inline-scalar-operands")
         made.run_pass("iree-global-opt-detach-elementwise-from-named-ops")
@@ -117,6 +125,7 @@ class Layouts:
             "depthwise": [op for op in self.ops if op.kind == DEPTHWISE_NCHW and op.weights],
             "matmul": [op for op in self.ops if op.kind in (MATMUL, BATCH_MATMUL) and op.weights and op.shape[-2] > 1],
             "pool": [op for op in self.ops if op.kind == MAX_POOL_NCHW],
+            "attention": [op for op in self.ops if op.kind == ATTENTION],
         }
 
     def _depthwise(self, made: GraphScript) -> None:

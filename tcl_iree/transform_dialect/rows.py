@@ -88,6 +88,8 @@ def rows_of(workload: Workload) -> Rows | str:
         return "it has ops other than fills and generics"
     if not any(loop.kind == _REDUCTION for op in ops for loop in op.loops):
         return "it reduces nothing"
+    if sum(binding.access != "readonly" for binding in workload.bindings) > 1:
+        return "it gives more than one result"
     if any(index.is_output and plain_loops(index) is None for op in ops for index in op.operands):
         return "a result is addressed by a pattern"
     alive = {loop: {last: loop} for loop, kind in enumerate(ops[last].loops) if kind.kind == _PARALLEL}

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tcl_iree.database import Database, export_parquet, trial_uids
 from tcl_iree.errors import MeasureError, ModelError, OptionError, TclIreeError
-from tcl_iree.frontend import Dispatch, extract, load_model
+from tcl_iree.frontend import Dispatch, load_model
 from tcl_iree.measure.builder import Builder
 from tcl_iree.measure.runner import Runner
 from tcl_iree.measure.timing import TimingPolicy
@@ -20,7 +20,7 @@ from tcl_iree.search import Evolutionary, StrategyMaker
 from tcl_iree.target import Target
 from tcl_iree.transform_dialect.space import Space
 from tcl_iree.workflows.base_flags import Base, choose_base, with_stack
-from tcl_iree.workflows.layouts import CHANGE, KEEP, with_layouts
+from tcl_iree.workflows.layouts import CHANGE, KEEP, formed, with_layouts
 from tcl_iree.workflows.workload_search import WorkloadSearch
 
 # Labels are learned from as they are, slow programs' too: only hopeless ones are given up early.
@@ -128,7 +128,7 @@ class _Collecting:
         interrupted = False
         count = 0
         try:
-            dispatches = self._extract(networks, base, flags)
+            dispatches = self._extract(networks, base)
             with Builder(self._target, flags) as builder, Runner(self._target, _LABELLING) as runner:
                 wanted = round(self._options.per_workload * (1.0 - self._options.evolved))
                 searches = self._open(dispatches, builder, runner, partial(Evolutionary, population=wanted))
@@ -150,7 +150,7 @@ class _Collecting:
     def _full(self) -> bool:
         return self._options.budget is not None and self._programs + self._known >= self._options.budget
 
-    def _extract(self, networks: Sequence[str], base: Base, flags: Sequence[str]) -> list[Dispatch]:
+    def _extract(self, networks: Sequence[str], base: Base) -> list[Dispatch]:
         """Each distinct workload once, however many networks have it."""
         self._say("forming dispatches", total=len(networks))
         found: dict[str, Dispatch] = {}
@@ -159,7 +159,7 @@ class _Collecting:
             try:
                 model = load_model(network)
                 changed = with_layouts(model, self._target, base) if self._options.layouts == CHANGE else None
-                extraction = extract(model, self._target, flags, (changed or base).graph)
+                extraction = changed[1] if changed else formed(model, self._target, base)
                 found = {entry.workload.key: entry for entry in extraction.dispatches} | found
             except TclIreeError as error:
                 self._left[network] = str(error)

@@ -12,7 +12,7 @@ from typing import Any
 
 from tcl_iree.database import Database, default_database
 from tcl_iree.errors import MeasureError, TclIreeError
-from tcl_iree.frontend import Dispatch, Extraction, Model, extract, load_model
+from tcl_iree.frontend import Dispatch, Extraction, Model, load_model
 from tcl_iree.measure.builder import IREE_VERSION, Builder
 from tcl_iree.measure.runner import Runner
 from tcl_iree.measure.timing import TimingPolicy
@@ -26,7 +26,7 @@ from tcl_iree.transform_dialect.library import Library, Tuned
 from tcl_iree.workflows.base_flags import Base, choose_base, with_stack
 from tcl_iree.workflows.bench import bench, bench_steps
 from tcl_iree.workflows.guide import load_guide
-from tcl_iree.workflows.layouts import CHANGE, KEEP, with_layouts
+from tcl_iree.workflows.layouts import CHANGE, KEEP, formed, with_layouts
 from tcl_iree.workflows.model_library import build_library
 from tcl_iree.workflows.model_runs import ModelRuns
 from tcl_iree.workflows.search_rounds import search_rounds
@@ -151,10 +151,7 @@ class _Tuning:
     def _formed(self, base: Base) -> _Form:
         """The model's dispatches under some base flags and layouts."""
         self._say(f"forming dispatches under {base.name}")
-        flags = with_stack(base.flag_set, self._target).flags
-        extraction = extract(self._model, self._target, flags, base.graph)
-        extraction.require_tunable()
-        return _Form(base, extraction)
+        return _Form(base, formed(self._model, self._target, base))
 
     # The search.
 
@@ -185,8 +182,9 @@ class _Tuning:
     def _changed(self, base: Base) -> _Form | None:
         """The model's dispatches with channels last and packed weights; None where that cannot be."""
         try:
+            self._say(f"forming dispatches under {base.name} with other layouts")
             changed = with_layouts(self._model, self._target, base)
-            return self._formed(changed) if changed else None
+            return _Form(*changed) if changed else None
         except TclIreeError as error:
             self._notes.append(f"the layouts are the model's own, since with others it does not compile: {error}")
             return None

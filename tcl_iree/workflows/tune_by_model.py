@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tcl_iree.errors import LearningError
-from tcl_iree.frontend import Dispatch, Model, extract
+from tcl_iree.frontend import Dispatch, Model
 from tcl_iree.frontend.iree_compile import compile_model
 from tcl_iree.learning.cost_model import CostModel
 from tcl_iree.measure.builder import IREE_VERSION, Builder, Candidate
@@ -28,7 +28,7 @@ from tcl_iree.transform_dialect.space import Space
 from tcl_iree.workflows.base_flags import choose_base, with_stack
 from tcl_iree.workflows.flag_sets import PLAIN
 from tcl_iree.workflows.guide import load_guide
-from tcl_iree.workflows.layouts import KEEP, with_layouts
+from tcl_iree.workflows.layouts import KEEP, formed, with_layouts
 from tcl_iree.workflows.model_library import build_library
 from tcl_iree.workflows.model_runs import ModelRuns
 from tcl_iree.workflows.tune_options import TuneOptions
@@ -61,11 +61,9 @@ def tune_by_model(model: Model, target: Target, say: Step, options: TuneOptions)
         raise LearningError(f"effort none picks by the cost model, and there is none to use: {guide}")
     base = choose_base(options.base, target, None)
     under = with_stack(base.flag_set, target)
-    if options.layouts != KEEP:
-        base = with_layouts(model, target, base) or base
     say(f"forming dispatches under {base.name}")
-    extraction = extract(model, target, under.flags, base.graph)
-    extraction.require_tunable()
+    changed = with_layouts(model, target, base) if options.layouts != KEEP else None
+    base, extraction = changed or (base, formed(model, target, base))
     dispatches = extraction.dispatches[: options.top]
     notes = ["nothing was timed: the cost model picked every schedule, and each was run once to see that it is right"]
     picks: dict[str, _Pick] = {}

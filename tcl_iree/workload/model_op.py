@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tcl_iree.workload.structure import ATTENTION
+
 CONV_NCHW, CONV_NHWC = "linalg.conv_2d_nchw_fchw", "linalg.conv_2d_nhwc_hwcf"
 DEPTHWISE_NCHW = "linalg.depthwise_conv_2d_nchw_chw"
 MAX_POOL_NCHW = "linalg.pooling_nchw_max"
 MATMUL, BATCH_MATMUL = "linalg.matmul", "linalg.batch_matmul"
-KINDS = (CONV_NCHW, CONV_NHWC, DEPTHWISE_NCHW, MAX_POOL_NCHW, MATMUL, BATCH_MATMUL)
+KINDS = (CONV_NCHW, CONV_NHWC, DEPTHWISE_NCHW, MAX_POOL_NCHW, MATMUL, BATCH_MATMUL, ATTENTION)
 
 
 @dataclass(frozen=True)

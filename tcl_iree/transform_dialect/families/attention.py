@@ -23,7 +23,7 @@ from tcl_iree.transform_dialect.schedule import Schedule
 from tcl_iree.transform_dialect.script import Script
 from tcl_iree.transform_dialect.sizes import divisors, largest_divisor
 from tcl_iree.transform_dialect.view import plain_loops
-from tcl_iree.workload.model import Operand, Workload
+from tcl_iree.workload.model import Operand, StructuredOp, Workload
 from tcl_iree.workload.structure import ATTENTION
 
 _TRANSPOSE = "linalg.transpose"
@@ -74,8 +74,11 @@ def attention_dims(workload: Workload) -> Dims | str:
         return "scores are changed before the softmax"
     if any(root.loops[loop].size < 2 for loop in (m, n, k1, k2)):
         return "one of its loops has a single iteration"
-    if any(op.role == "producer" or (op.role == "consumer" and op.body != "in0") for op in workload.ops):
+    if any(op.role == "consumer" and op.body != "in0" for op in workload.ops):
         return "ops other than transposes are fused to it"
+    made = [op for op in workload.ops if op.role == "producer"]
+    if any(not _repeats(op, len(batch)) for op in made) or any(operand.producer >= 0 for operand in inputs[:3]):
+        return "an operand is computed, not only repeated for each head"
     sizes = [loop.size for loop in root.loops]
     if not _blocks(sizes[m]):
         return f"no number of rows up to {_LARGEST_BLOCK} divides {sizes[m]}"
@@ -198,6 +201,19 @@ def _limits(target: Target) -> CpuLimits:
 
 def _loops(operand: Operand) -> set[int]:
     return set(plain_loops(operand) or ())
+
+
+def _repeats(op: StructuredOp, heads: int) -> bool:
+    """Whether an op only repeats its input for each head: a block of one head is then the input itself."""
+    rank = len(op.loops)
+    read = [plain_loops(operand) for operand in op.operands if not operand.is_output]
+    written = [plain_loops(operand) for operand in op.operands if operand.is_output]
+    whole = tuple(range(rank))
+    return (
+        op.body == "in0"
+        and [tuple(loops or ()) for loops in written] == [whole]
+        and [tuple(loops or ()) for loops in read] in ([whole[repeated:]] for repeated in range(1, heads + 1))
+    )
 
 
 def _blocks(rows: int) -> tuple[int, ...]:
