@@ -1,7 +1,8 @@
 """Make the one split of workloads that every benchmark of learning uses: tcl_iree/learning/split.json.
 
 Test: five networks and the operators of `benchmarks.ops`. Whatever has a root op and loop sizes that occur there is
-test data too, wherever else it occurs. Dispatches are formed under several of IREE's flag sets, since these change them.
+test data too, wherever else it occurs. Dispatches are formed under several of IREE's flag sets, and with other layouts,
+since these change them.
 
     python -m benchmarks.make_split
 """
@@ -19,6 +20,7 @@ from tcl_iree.learning.split import BUNDLED, TEST, TRAIN, VALIDATION, make_split
 from tcl_iree.report.progress import progress
 from tcl_iree.target import Target
 from tcl_iree.workflows.base_flags import choose_base
+from tcl_iree.workflows.layouts import with_layouts
 from tcl_iree.workload.model import Workload
 
 NETWORKS = {
@@ -47,7 +49,7 @@ def main() -> None:
             for name in names:
                 step(f"extracting {name}")
                 # Only what must not be learned from has to be known under every flag set.
-                bases = _BASES if part == TEST else _BASES[:1]
+                bases = _BASES[:1] if part == TRAIN else _BASES
                 parts.setdefault(part, {})[name] = _workloads(load_model(f"zoo:{name}"), target, bases)
                 step(f"extracted {name}", 1)
         held: Held = []
@@ -64,12 +66,12 @@ def main() -> None:
         )
 
 
-def _workloads(model: Model, target: Target, bases: tuple[str, ...]) -> Held:
-    held: Held = []
-    for base in bases:
-        flags = choose_base(base, target, None).flag_set.flags
-        held += [(entry.workload, entry.occurrences) for entry in extract(model, target, flags).dispatches]
-    return held
+def _workloads(model: Model, target: Target, names: tuple[str, ...]) -> Held:
+    bases = [choose_base(name, target, None) for name in names]
+    extractions = [extract(model, target, base.flag_set.flags) for base in bases]
+    if changed := with_layouts(model, target, bases[-1]):
+        extractions.append(changed[1])
+    return [(entry.workload, entry.occurrences) for formed in extractions for entry in formed.dispatches]
 
 
 def _operator(name: str, target: Target) -> Held:

@@ -26,12 +26,13 @@ class Annealing(Strategy):
 
     Args:
         model: ranks candidates before they are measured; corrected by what is measured.
+        seeds: schedules that chains start from, such as the best of similar workloads.
     """
 
-    def __init__(self, space: Space, seed: int, model: CostModel) -> None:
+    def __init__(self, space: Space, seed: int, model: CostModel, seeds: Sequence[Schedule] = ()) -> None:
         super().__init__(space, seed)
         self._model = CorrectedModel(model, space.workload, space.target)
-        self._ends: list[Schedule] = []
+        self._ends = list(seeds)
 
     def ask(self, count: int) -> list[Schedule]:
         """See `Strategy`."""

@@ -6,7 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import product
 from random import Random
 
@@ -122,6 +122,19 @@ class Family(ABC):
                 return child
         return one
 
+    def nearest(self, schedule: Schedule, workload: Workload, target: Target) -> Schedule | None:
+        """A schedule of another workload as this one can have it: each decision as near as there is a choice.
+
+        None if that is illegal, or the schedule decides other things.
+        """
+        given = dict(schedule.decisions)
+        decisions = _decisions(self, workload, target)
+        if set(given) != {decision.name for decision in decisions}:
+            return None
+        values = [min(decision.choices, key=partial(_apart, given[decision.name])) for decision in decisions]
+        found = self._schedule(decisions, values)
+        return None if self.why_illegal(found, workload, target) else found
+
     def _schedule(self, decisions: tuple[Decision, ...], values: object) -> Schedule:
         assert isinstance(values, list | tuple)
         names = (decision.name for decision in decisions)
@@ -132,6 +145,18 @@ class Family(ABC):
 def _decisions(family: Family, workload: Workload, target: Target) -> tuple[Decision, ...]:
     """A search samples thousands of schedules of one workload."""
     return family.decisions(workload, target)
+
+
+def _apart(one: Value, other: Value) -> float:
+    """How different two values of a decision are: sizes by their ratio, anything else only by being another."""
+    if one == other:
+        return 0.0
+    if isinstance(one, bool | str) or isinstance(other, bool | str):
+        return math.inf
+    ones, others = ((value if isinstance(value, tuple) else (value,)) for value in (one, other))
+    if len(ones) != len(others):
+        return math.inf
+    return sum(abs(math.log2((1 + a) / (1 + b))) for a, b in zip(ones, others, strict=True))
 
 
 def _another(choices: tuple[Value, ...], value: Value, rng: Random) -> Value:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -20,7 +20,7 @@ from tcl_iree.processes import scratch_directory
 from tcl_iree.report.bench import BenchReport
 from tcl_iree.report.progress import Step, silent
 from tcl_iree.report.tune import NOT_SHIPPED, ModelRow, TuneReport, WorkloadRow
-from tcl_iree.search import GUIDED, StrategyMaker, make_strategy
+from tcl_iree.search import GUIDED, Strategy, make_strategy
 from tcl_iree.target import Target
 from tcl_iree.transform_dialect.library import Library, Tuned
 from tcl_iree.workflows.base_flags import Base, choose_base, with_stack
@@ -30,6 +30,7 @@ from tcl_iree.workflows.layouts import CHANGE, KEEP, formed, with_layouts
 from tcl_iree.workflows.model_library import build_library
 from tcl_iree.workflows.model_runs import ModelRuns
 from tcl_iree.workflows.search_rounds import search_rounds
+from tcl_iree.workflows.similar import Similar
 from tcl_iree.workflows.tune_by_model import tune_by_model
 from tcl_iree.workflows.tune_options import TuneOptions
 from tcl_iree.workflows.tune_unmeasured import tune_unmeasured
@@ -195,9 +196,13 @@ class _Tuning:
         self._say("measuring IREE's default", total=len(extraction.dispatches))
         searches = []
         records, options = self._database.schedules(), self._options
-        strategy = self._strategy
+        own = {dispatch.workload.key for dispatch in extraction.dispatches}
+        similar = Similar(self._database, records, self._target, own) if options.strategy in GUIDED else None
         for dispatch in extraction.dispatches:
             self._say(f"measuring IREE's default for {dispatch.workload.label}")
+            strategy = self._strategy
+            if similar and (seeds := similar.schedules(dispatch.workload)):
+                strategy = partial(strategy, seeds=seeds)
             try:
                 searches.append(
                     WorkloadSearch(dispatch, builder, runner, self._database, records, strategy, options.seed)
@@ -208,7 +213,7 @@ class _Tuning:
         form.searches = sorted(searches, key=lambda search: -search.weight)
         form.chosen = self._chosen(form)
 
-    def _guided(self) -> StrategyMaker:
+    def _guided(self) -> Callable[..., Strategy]:
         name = self._options.strategy
         if name not in GUIDED:
             return partial(make_strategy, name)
