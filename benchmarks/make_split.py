@@ -16,11 +16,12 @@ from pathlib import Path
 from benchmarks.op_list import OPS, build, model_of
 from tcl_iree.errors import ModelError
 from tcl_iree.frontend import Model, extract, load_model
+from tcl_iree.frontend.model_ops import model_ops
 from tcl_iree.learning.split import BUNDLED, TEST, TRAIN, VALIDATION, make_split
 from tcl_iree.report.progress import progress
 from tcl_iree.target import Target
+from tcl_iree.transform_dialect.graph_layouts import Layouts
 from tcl_iree.workflows.base_flags import choose_base
-from tcl_iree.workflows.layouts import with_layouts
 from tcl_iree.workload.model import Workload
 
 NETWORKS = {
@@ -69,9 +70,21 @@ def main() -> None:
 def _workloads(model: Model, target: Target, names: tuple[str, ...]) -> Held:
     bases = [choose_base(name, target, None) for name in names]
     extractions = [extract(model, target, base.flag_set.flags) for base in bases]
-    if changed := with_layouts(model, target, bases[-1]):
-        extractions.append(changed[1])
+    if len(bases) > 1:
+        extractions += [extract(model, target, bases[-1].flag_set.flags, graph) for graph in _graphs(model, target)]
     return [(entry.workload, entry.occurrences) for formed in extractions for entry in formed.dispatches]
+
+
+def _graphs(model: Model, target: Target) -> list[str]:
+    """Scripts of the layouts a model may be given: panels of every width, attention whole and taken apart."""
+    family = Layouts(model_ops(model, target), target)
+    usual, open_ones = family.usual(), {"conv_panel", "attention"}
+    alike = [
+        schedule
+        for schedule in family.enumerate()
+        if all(schedule[name] == value for name, value in usual.decisions if name not in open_ones)
+    ]
+    return [family.script(schedule) for schedule in alike]
 
 
 def _operator(name: str, target: Target) -> Held:

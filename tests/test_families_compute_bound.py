@@ -38,6 +38,7 @@ CASES = {
     "pointwise_strided": convolution(16, 32, 7, 1, stride=2),
     "convolution_channels_last": convolution_nhwc(8, 32, 14, 3, consumer="bias"),
     "convolution_channels_last_strided": convolution_nhwc(6, 16, 7, 3, stride=2),
+    "pointwise_channels_last_strided": convolution_nhwc(16, 32, 7, 1, stride=2, consumer="bias"),
     "convolution_grouped": convolution_grouped(2, 8, 16, 8, 3, consumer="relu"),
     "matmul_f16": contraction({"m": 32, "n": 64, "k": 48}, dtype="f16"),
     "matmul_i8": contraction({"m": 32, "n": 64, "k": 48}, dtype="i8", accumulator="i32"),

@@ -26,15 +26,20 @@ from tcl_iree.workload.model_op import (
 
 # Panels narrower than this are not worth their loop.
 _LEAST = 8
+# All channels in one panel, which is channels last and nothing more.
+_WHOLE = -1
 
 
 @dataclass(frozen=True)
 class Layouts:
     """Channels last, with panels of output channels, for the ops of one model.
 
-    Decisions: `conv_panel`, `matmul_panel` and `pool_panel` are the widest panels (an op gets the widest that divides
-    its channels), 0 leaves these ops unpacked; `depthwise` stores their images channels last as well; `attention` takes
-    attention apart into two products and a softmax, each with schedules of its own.
+    Decisions:
+        conv_panel, matmul_panel, pool_panel: the widest panels; an op gets the widest that divides its channels. 0
+            leaves these ops as they are. -1 makes one panel of all channels: then nothing stands between a convolution
+            and the padding of the next, and IREE stores the one straight into the other.
+        depthwise: whether depthwise convolutions have channels last as well.
+        attention: whether attention is taken apart into two products and a softmax, each with schedules of its own.
     """
 
     ops: tuple[ModelOp, ...]
@@ -54,7 +59,7 @@ class Layouts:
         there = self._open()
         return (
             Decision("attention", (False, True) if there["attention"] else (False,)),
-            Decision("conv_panel", (0, *wide) if there["conv"] else (0,)),
+            Decision("conv_panel", (0, *wide, _WHOLE) if there["conv"] else (0,)),
             Decision("depthwise", (False, True) if there["depthwise"] else (False,)),
             Decision("matmul_panel", (0, *wide) if there["matmul"] else (0,)),
             Decision("pool_panel", (0, 2 * lanes) if there["pool"] else (0,)),
@@ -158,6 +163,8 @@ class Layouts:
 
 def _panel(channels: int, widest: int) -> int:
     """The widest panel that divides the channels, 0 if there is none worth it."""
+    if widest == _WHOLE:
+        return channels
     return next((width for width in (widest, widest // 2, widest // 4) if width >= _LEAST and channels % width == 0), 0)
 
 

@@ -35,7 +35,7 @@ class Dims(TileDims):
     Lanes are the result's innermost dimension, which one operand alone has; rows are a dimension of the other alone.
 
     Attributes:
-        window: kernel positions, taken one at a time.
+        window: kernel positions, taken one at a time; none where only the stride tells it from a contraction.
         k: input channels.
         panel: position of the operand that has the lanes.
     """
@@ -63,8 +63,9 @@ def convolution_dims(workload: Workload) -> tuple[View, Dims] | str:
     compound = {loop for operand in view.inputs for index in indices(operand) if len(index) > 1 for loop in index}
     window = tuple(loop for loop in view.reductions if loop in compound)
     plain = [loop for loop in view.reductions if loop not in window]
-    if not window or not plain:
-        return "the root has no window, or no reduction beside it"
+    strided = any(step != 1 for operand in view.inputs for index in indices(operand) for step in index.values())
+    if not (window or strided) or not plain:
+        return "the root has neither window nor stride, or no reduction beside it"
     alone = [loop for loop in view.output_loops if loop in used[1 - panel] and loop not in used[panel]]
     if not alone:
         return "the other operand has no dimension of its own"
@@ -128,7 +129,8 @@ class Convolution(RegisterTiles[Dims]):
             loop = ops.tile_parallel({dims.rows: schedule["rows"]}, "rows", number)[0]
             if schedule["k_block"] < view.size(dims.k):
                 ops.tile_root({dims.k: schedule["k_block"]}, "k_block", number)
-            ops.tile_root(dict.fromkeys(dims.window, 1), "window", number)
+            if dims.window:
+                ops.tile_root(dict.fromkeys(dims.window, 1), "window", number)
             if schedule["row_workgroup"] % schedule["rows"]:
                 script.peel(loop, "rows")
         ops.tile_result_fill(dims.lanes, view.size(dims.lanes), schedule["lanes"])
