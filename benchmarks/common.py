@@ -19,7 +19,7 @@ from tcl_iree.target import Target
 from tcl_iree.workload.model import Workload
 
 RESULTS = Path(__file__).parent / "results"
-_PLACES = ("--db", "--output")
+_PLACES = ("--db", "--output", "--results")
 
 _MATMUL = """func.func @main(%a: tensor<{m}x{k}xf32>, %b: tensor<{k}x{n}xf32>) -> tensor<{m}x{n}xf32> {{
   %zero = arith.constant 0.0 : f32
@@ -76,16 +76,16 @@ def measured_here() -> dict[str, str]:
     return {"date": time.strftime("%Y-%m-%d"), "cpu": f"{host.model} ({host.isa_classes[0]})"}
 
 
-def recorded(name: str) -> dict[str, Any]:
+def recorded(name: str, place: Path = RESULTS) -> dict[str, Any]:
     """The result as it was recorded last; empty if there is none."""
-    path = RESULTS / f"{name}.json"
+    path = place / f"{name}.json"
     return json.loads(path.read_text()) if path.exists() else {}
 
 
-def save(name: str, figures: dict[str, Any]) -> Path:
+def save(name: str, figures: dict[str, Any], place: Path = RESULTS) -> Path:
     """Keep a result with the machine and versions it was measured on."""
-    RESULTS.mkdir(exist_ok=True)
-    path = RESULTS / f"{name}.json"
+    place.mkdir(parents=True, exist_ok=True)
+    path = place / f"{name}.json"
     where = {
         "command": shlex.join(["python", "-m", f"benchmarks.{name}", *_without_places(sys.argv[1:])]),
         **measured_here(),

@@ -10,12 +10,12 @@ import json
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-import iree.runtime as runtime
-import numpy as np
 import torch
 
+from benchmarks.iree_module import IreeModule
 from benchmarks.op_list import build
 from tcl_iree.measure.device import open_device
 
@@ -33,33 +33,14 @@ def main() -> None:
     contenders: dict[str, Callable[[], Any]] = {}
     device = open_device(job["device"], job["flags"])
     for name, path in job["modules"].items():
-        contenders[name] = _module(device, path, [tensor.numpy() for tensor in op.inputs])
+        contenders[name] = IreeModule(device, path).bind([tensor.numpy() for tensor in op.inputs])
     with torch.inference_mode():
         op.module(*op.inputs)
         contenders["torch"] = lambda: op.module(*op.inputs)
         if op.numpy:
-            arrays = [tensor.numpy() for tensor in op.inputs]
-            contenders["numpy"] = lambda: op.numpy(*arrays)
+            contenders["numpy"] = partial(op.numpy, *(tensor.numpy() for tensor in op.inputs))
         pause = _PAUSE_SECONDS if job["threads"] == 1 else _POOL_PAUSE_SECONDS
         json.dump(_interleave(contenders, job["seconds"], pause), sys.stdout)
-
-
-def _module(device: runtime.HalDevice, path: str, arrays: list[np.ndarray]) -> Callable[[], Any]:
-    """A call of a compiled model's function with as little around it as the runtime's binding allows."""
-    instance = runtime.VmInstance()
-    module = runtime.VmModule.mmap(instance, path)
-    context = runtime.VmContext(instance, [runtime.create_hal_module(instance, device), module])
-    function = module.lookup_function("main")
-    inputs = [runtime.asdevicearray(device, array) for array in arrays]
-
-    def call() -> Any:
-        arguments, results = runtime.VmVariantList(len(inputs)), runtime.VmVariantList(1)
-        for array in inputs:
-            arguments.push_ref(array._buffer_view)
-        context.invoke(function, arguments, results)
-        return results
-
-    return call
 
 
 def _interleave(contenders: dict[str, Callable[[], Any]], seconds: float, pause: float) -> dict[str, list[float]]:

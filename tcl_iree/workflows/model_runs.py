@@ -63,16 +63,9 @@ class ModelRuns:
     def compare(self, reference: Draws, path: Path, draws: Draws) -> tuple[str, float | None]:
         """`ok` or what is wrong with a compiled model's outputs, and how far they are from the reference's."""
         try:
-            actual = self.outputs(path, draws)
+            return agreement(reference, self.outputs(path, draws))
         except MeasureError as error:
             return str(error), None
-        worst = 0.0
-        for wanted, got in zip(chain(*reference), chain(*actual), strict=True):
-            difference = _difference(wanted, got)
-            worst = max(worst, difference)
-            if not difference <= _AGREE.get(str(wanted.dtype), 0.0):
-                return f"wrong result: outputs differ by {difference:.2g} of their size", difference
-        return "ok", worst
 
     def _call(self, timeout: float, **arguments: Any) -> Any:
         arguments |= {"device": self._target.device, "flags": list(self._target.runtime_flags)}
@@ -81,6 +74,17 @@ class ModelRuns:
         if outcome.status != "done":
             raise MeasureError(f"the compiled model does not run: {outcome.headline}")
         return outcome.value
+
+
+def agreement(reference: Draws, actual: Draws) -> tuple[str, float]:
+    """`ok` or how outputs are wrong, and how far they are from the reference's."""
+    worst = 0.0
+    for wanted, got in zip(chain(*reference), chain(*actual), strict=True):
+        difference = _difference(wanted, got)
+        worst = max(worst, difference)
+        if not difference <= _AGREE.get(str(wanted.dtype), 0.0):
+            return f"wrong result: outputs differ by {difference:.2g} of their size", difference
+    return "ok", worst
 
 
 def depends_on_input(outputs: Draws) -> bool:

@@ -32,7 +32,8 @@ class TuneResult:
     Attributes:
         report: everything that was measured.
         library: the schedules, for stock `iree-compile`.
-        compiled: the modules of the report's rows, by name; they last as long as this result.
+        module: the compiled module that is shipped, as `save` writes it; None if there is none.
+        compiled: the modules of the report's rows, by name; all these files last as long as this result.
     """
 
     def __init__(
@@ -48,7 +49,7 @@ class TuneResult:
         jobs: Sequence[Job] = (),
     ) -> None:
         self.report, self.library, self.compiled = report, library, compiled
-        self._module, self._target, self._model = module, target, model
+        self.module, self._target, self._model = module, target, model
         self._flags, self._jobs = flags, jobs  # candidates to be measured elsewhere
         self._scratch = scratch  # keeps the compiled module alive
 
@@ -79,10 +80,10 @@ class TuneResult:
         from tcl_iree.measure.device import open_device, read_array
         from tcl_iree.measure.model_job import CompiledModel
 
-        if self._module is None:
+        if self.module is None:
             raise MeasureError(f"there is no compiled module: {'; '.join(self.report.notes)}; tune again where it runs")
         device = open_device(self._target.device, self._target.runtime_flags)
-        compiled = CompiledModel(device, str(self._module))
+        compiled = CompiledModel(device, str(self.module))
 
         def call(arrays: list[np.ndarray]) -> list[Any]:
             outputs = compiled([runtime.asdevicearray(device, array) for array in arrays])
@@ -107,8 +108,8 @@ class TuneResult:
                 (place / stale).unlink(missing_ok=True)
             if self._jobs:
                 pack_jobs(place / JOBS, self._target, self._flags, self._jobs)
-            if self._module:
-                shutil.copyfile(self._module, place / MODULE)
+            if self.module:
+                shutil.copyfile(self.module, place / MODULE)
                 if self._model.scratch:
                     shutil.copyfile(self._model.path, place / self._model.path.name)
         except OSError as error:
