@@ -26,7 +26,7 @@ def register(commands: Any) -> None:
         commands,
         "transfer",
         "Teach a trained model one more platform from a few measured programs; it keeps what it knew.",
-        "  tcl-iree transfer --from base --target cpu:sse4,threads=1 --networks zoo:bert-mini --labels 512 -o models/two\n"
+        "  tcl-iree transfer --from base --target cpu:avx2 --networks zoo:bert-mini --labels 512 -o models/two\n"
         "  tcl-iree transfer --from models/two --target cpu-avx512-t2 --data data/ --labels 256 -o models/three\n",
     )
     parser.add_argument(

@@ -71,6 +71,10 @@ class Group:
         """The same programs with nothing known of their times."""
         return replace(self, seconds=np.full(len(self), np.nan), source=(self, np.arange(len(self))))
 
+    def imagined_on(self, target: Target) -> Group:
+        """The same programs on another target, where nothing is known of their times."""
+        return Group.unmeasured(self.workload, target, self.candidates[1:])
+
     @staticmethod
     def unmeasured(workload: Workload, target: Target, candidates: Sequence[Candidate]) -> Group:
         """Programs whose times are not known, IREE's default put first."""

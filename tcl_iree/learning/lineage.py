@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from tcl_iree.errors import LearningError
+from tcl_iree.hardware import Hardware
 from tcl_iree.learning.groups import Group, candidates_in
+from tcl_iree.target import Target
 
 LABELS = "labels"
 
@@ -23,6 +25,7 @@ class Stage:
         metrics: on validation of these platforms, right after.
         teacher: `labels` where the model learned from them itself, or what was distilled into it.
         weights: a name for the weights afterwards.
+        hardware: the figures of each platform's hardware, by key.
     """
 
     platforms: dict[str, str]
@@ -31,6 +34,15 @@ class Stage:
     metrics: dict[str, float]
     teacher: str
     weights: str
+    hardware: dict[str, dict[str, int | str]] = field(default_factory=dict)
+
+    @property
+    def targets(self) -> list[Target]:
+        """The platforms as cost models see them."""
+        return [
+            Target.elsewhere(self.platforms[key], Hardware(**figures))  # type: ignore[arg-type]
+            for key, figures in self.hardware.items()
+        ]
 
     def plain(self) -> dict[str, Any]:
         """For JSON."""
@@ -53,6 +65,7 @@ def stage_of(
         metrics,
         teacher,
         weights,
+        {group.platform: group.target.hardware.as_dict() for group in labelled},
     )
 
 

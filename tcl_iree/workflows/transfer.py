@@ -66,7 +66,8 @@ def transfer(
     base = origin.model
     if not isinstance(base, NeuralModel):
         raise LearningError(f"only a mamba model can be carried to another platform, not {base.name}")
-    learner = ContinualDistillation.resumed(base, held, options.distillation)
+    targets = [target for stage in origin.lineage for target in stage.targets]
+    learner = ContinualDistillation.resumed(base, held, options.distillation, targets)
     groups = _groups(data)
     prepared = _prepared(base, target, groups, networks, database, options, say)
     lesson = prepared.lesson

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import ClassVar
 
@@ -13,9 +14,10 @@ from tcl_iree.learning.distillation.consolidation import Consolidation, consolid
 from tcl_iree.learning.distillation.learner import Learned, Learner, Phase, Size, bytes_of, keeping
 from tcl_iree.learning.distillation.lesson import Lesson
 from tcl_iree.learning.distillation.options import Distillation
-from tcl_iree.learning.distillation.progress import Teacher, progress
+from tcl_iree.learning.distillation.progress import progress
 from tcl_iree.learning.mamba import MambaNetwork
 from tcl_iree.learning.neural import NeuralModel
+from tcl_iree.target import Target
 
 
 class OneModel(Learner):
@@ -56,11 +58,20 @@ class ContinualDistillation(OneModel):
     def __init__(self, options: Distillation | None = None, start: NeuralModel | None = None) -> None:
         super().__init__(options, start)
         self.held: Consolidation | None = None
-        self.teacher: Teacher | None = None
+        self._targets: list[Target] = []
 
     @classmethod
-    def resumed(cls, base: NeuralModel, held: Consolidation | None, options: Distillation) -> ContinualDistillation:
+    def resumed(
+        cls,
+        base: NeuralModel,
+        held: Consolidation | None,
+        options: Distillation,
+        targets: Sequence[Target] = (),
+    ) -> ContinualDistillation:
         """With what earlier platforms left.
+
+        Args:
+            targets: theirs.
 
         Raises:
             LearningError: the base is no Mamba model.
@@ -68,7 +79,7 @@ class ContinualDistillation(OneModel):
         if not isinstance(base.network, MambaNetwork):
             raise LearningError(f"only a mamba model can be carried to another platform, not {base.name}")
         made = cls(options, base)
-        made.base, made.held = base, held
+        made.base, made.held, made._targets = base, held, list(targets)
         return made
 
     def learn(self, lesson: Lesson, fit: FitOptions, phase: Phase = lambda text: None) -> Learned:
@@ -78,17 +89,15 @@ class ContinualDistillation(OneModel):
         else:
             teacher = progress(self.base, lesson, self.options, fit, phase)
             phase("distilling into the base")
-            self.base, history = compress(self.base, teacher.model, lesson, self.held, self.options, fit)
+            self.base, history = compress(self.base, teacher.model, lesson, self.held, self.options, fit, self._targets)
             learned = Learned(lesson.platform, lesson.labels, tuple(history), teacher.kind, teacher.notes)
+        assert self.base
         if self.options.ewc:
             phase("seeing which weights matter")
-            self.hold(lesson, fit.seed)
+            self.held = consolidate(self.held, self.base, lesson.programs, self.options, fit.seed)
+        if lesson.target not in self._targets:
+            self._targets.append(lesson.target)
         return learned
-
-    def hold(self, lesson: Lesson, seed: int) -> None:
-        """Have what the base needs for a platform held when the next ones come."""
-        assert self.base
-        self.held = consolidate(self.held, self.base, lesson.programs, self.options, seed)
 
     @property
     def size(self) -> Size:
@@ -104,4 +113,4 @@ class PlainDistillation(ContinualDistillation):
     name: ClassVar[str] = "plain-distillation"
 
     def __init__(self, options: Distillation | None = None, start: NeuralModel | None = None) -> None:
-        super().__init__(replace(options or Distillation(), ewc=0.0), start)
+        super().__init__(replace(options or Distillation(), ewc=0.0, recall=0.0), start)

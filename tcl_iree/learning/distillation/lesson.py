@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from tcl_iree.errors import LearningError
 from tcl_iree.learning.groups import Group, candidates_in
+from tcl_iree.target import Target
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,11 @@ class Lesson:
     def programs(self) -> Sequence[Group]:
         """Everything that can be read without labels."""
         return self.pool or self.labelled
+
+    @property
+    def target(self) -> Target:
+        """What the programs are for."""
+        return self.labelled[0].target
 
     @property
     def labels(self) -> int:

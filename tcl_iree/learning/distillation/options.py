@@ -25,6 +25,8 @@ class Distillation:
         temperature: scores are divided by it before they become chances of being the best; they spread by about 2.5.
         ewc: strength of what holds weights that earlier platforms need; 0 is plain distillation.
         keep: share of earlier platforms' Fisher information that stays when a platform is added.
+        recall: for each program of the new platform, so many that are imagined on earlier platforms' targets, where the
+            base is held to what it said before. It takes those targets' figures and no programs of theirs.
         rate: of learning, for weights that do not start afresh.
         fisher_lists: lists of candidates that the Fisher information is estimated from.
         buffer: programs of each platform that replay keeps; nothing else keeps any.
@@ -42,6 +44,7 @@ class Distillation:
     temperature: float = 2.0
     ewc: float = 25.0
     keep: float = 0.99
+    recall: float = 0.0
     rate: float = 2e-3
     fisher_lists: int = 128
     buffer: int = 256
@@ -52,10 +55,10 @@ class Distillation:
         for name in ("bottleneck", "distillation", "temperature", "rate", "fisher_lists", "buffer"):
             if not getattr(self, name) > 0:
                 raise OptionError(f"the setting {name} must be more than 0, not {getattr(self, name):g}")
-        if self.ewc < 0 or not 0 <= self.keep <= 1:
-            raise OptionError(
-                f"ewc must not be negative and keep must be from 0 to 1, unlike {self.ewc:g} and {self.keep:g}"
-            )
+        if self.ewc < 0 or self.recall < 0:
+            raise OptionError(f"ewc and recall must not be negative, unlike {min(self.ewc, self.recall):g}")
+        if not 0 <= self.keep <= 1:
+            raise OptionError(f"the setting keep must be from 0 to 1, not {self.keep:g}")
 
     @staticmethod
     def of(config: Mapping[str, Any]) -> Distillation:
