@@ -15,7 +15,7 @@ import argparse
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -29,47 +29,14 @@ from tcl_iree.learning.groups import Group, candidates_in, fingerprint
 from tcl_iree.learning.mamba import MambaNetwork
 from tcl_iree.learning.metrics import Ranked
 from tcl_iree.learning.neural import NeuralModel
-from tcl_iree.learning.sampling import SAMPLERS, Pool, make_sampler
-from tcl_iree.learning.sampling.uncertainty import posterior
+from tcl_iree.learning.sampling import SAMPLERS, make_sampler
+from tcl_iree.learning.sampling.programs import ProgramList, without_bred
 from tcl_iree.learning.split import TEST, TRAIN, VALIDATION, load_split
 from tcl_iree.report.tables import console, table
-from tcl_iree.workflows.data import Programs as Files
+from tcl_iree.workflows.data import Programs
 
 _LEAST_POOL = 100
 _EVERYTHING = "everything"
-
-
-@dataclass(frozen=True)
-class Programs:
-    """The programs of groups in one row after the other, defaults left out.
-
-    Attributes:
-        group, place: where each is.
-    """
-
-    groups: Sequence[Group]
-    group: np.ndarray
-    place: np.ndarray
-
-    @staticmethod
-    def of(groups: Sequence[Group]) -> Programs:
-        """All programs."""
-        group = np.concatenate([np.full(len(held) - 1, number) for number, held in enumerate(groups)])
-        place = np.concatenate([np.arange(1, len(held)) for held in groups])
-        return Programs(groups, group, place)
-
-    def chosen(self, positions: np.ndarray) -> list[Group]:
-        """Groups of some of the programs only."""
-        return [
-            self.groups[number].part(self.place[positions[self.group[positions] == number]])
-            for number in np.unique(self.group[positions])
-        ]
-
-    def pool(self, model: NeuralModel, taken: np.ndarray) -> Pool:
-        """The programs as a model sees them."""
-        embeddings = np.concatenate([model.embed_group(held)[1:] for held in self.groups]).astype(np.float32)
-        scores = np.concatenate([model.score(held)[1:] for held in self.groups])
-        return Pool(embeddings, self.group, scores, posterior(embeddings, embeddings[taken]))
 
 
 def main() -> None:
@@ -85,11 +52,11 @@ def main() -> None:
     parser.add_argument("--no-save", action="store_true", help="leave the recorded result as it is")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
-    with Files(arguments.data) as files:
+    with Programs(arguments.data) as files:
         parts = load_split().divide(files.groups(arguments.platform))
     test = [group for group in parts[TEST] if len(group) > _LEAST_POOL]
-    random_ones = [_label_free(group) for group in parts[TRAIN]]
-    training = Programs.of([group for group in random_ones if len(group) > 1])
+    random_ones = [without_bred(group) for group in parts[TRAIN]]
+    training = ProgramList.of([group for group in random_ones if len(group) > 1])
     run = fingerprint((arguments.epochs, arguments.shares), [*training.groups, *parts[VALIDATION], *test])
     before = {} if arguments.no_save else recorded("sampler")
     results: dict[str, Any] = before.get("results", {}) if before.get("run") == run else {}
@@ -104,20 +71,14 @@ def main() -> None:
                     name: found[name] for name in ("top_1", "top_5", "accuracy")
                 }
         if not arguments.no_save:
-            sizes = {"programs": len(training.group), "test_workloads": len(test), "test": candidates_in(test)}
+            sizes = {"programs": len(training), "test_workloads": len(test), "test": candidates_in(test)}
             save("sampler", sizes | {"run": run, "results": results, **measured_here()})
     _print(pools)
 
 
-def _label_free(group: Group) -> Group:
-    """Without programs that were bred from measured ones."""
-    free = [place for place, origin in enumerate(group.origins) if place and origin in ("", "random")]
-    return group.part(np.array(free, np.int64)) if len(free) < len(group) - 1 else group
-
-
 def _campaign(
     name: str,
-    training: Programs,
+    training: ProgramList,
     validation: Sequence[Group],
     test: Sequence[Group],
     seed: int,
@@ -125,7 +86,7 @@ def _campaign(
 ) -> list[tuple[str, list[Ranked], float]]:
     """Choose share after share; what is chosen stays chosen."""
     split = load_split()
-    total = len(training.group)
+    total = len(training)
     torch.manual_seed(seed)
     model = NeuralModel(MambaNetwork())
     taken = np.zeros(0, np.int64)

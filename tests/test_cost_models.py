@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from random import Random
 
 import numpy as np
 import pytest
 import torch
-from conftest import DATA, workload_of
-from shapes import contraction
+from conftest import DATA
+from made_up import PLATFORM, made_up_groups
 
 from tcl_iree.database import Database, ScheduleRecord, Trial, WorkloadRecord
 from tcl_iree.errors import LearningError
@@ -39,23 +37,6 @@ from tcl_iree.workflows.train import train
 from tcl_iree.workload.model import Workload
 
 LEARNED = [name for name in MODELS if name not in ("random", "roofline")]
-SIZES = [(48, 64, 80), (64, 96, 40), (33, 70, 64), (96, 48, 56)]
-PROGRAMS = 24
-PLATFORM = Target.parse("cpu:avx2,threads=1")
-
-
-def made_up_seconds(schedule: Schedule) -> float:
-    """A time that follows from the decisions, so that it can be learned; no claim about any machine."""
-    sizes = [math.log2(max(1, value)) for _, value in schedule.decisions if type(value) is int]
-    return 1e-3 * (1.0 + abs(sum(sizes) / max(1, len(sizes)) - 3.0) + (schedule.family == "config"))
-
-
-def made_up_group(workload: Workload, seed: int) -> Group:
-    samples = Space(workload, PLATFORM).samples(Random(seed))
-    schedules = [next(samples) for _ in range(PROGRAMS)]
-    seconds = [4e-3, *(made_up_seconds(schedule) for schedule in schedules)]
-    seconds[7] = float("nan")  # one that failed
-    return Group(workload, PLATFORM, PLATFORM.key, (None, *schedules), np.array(seconds))
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -69,9 +50,7 @@ def one_thread() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def groups(tmp_path_factory: pytest.TempPathFactory) -> list[Group]:
-    folder = tmp_path_factory.mktemp("groups")
-    texts = [contraction({"m": m, "n": n, "k": k}) for m, n, k in SIZES]
-    return [made_up_group(workload_of(text, folder, PLATFORM), seed) for seed, text in enumerate(texts)]
+    return made_up_groups(tmp_path_factory.mktemp("groups"), PLATFORM)
 
 
 @pytest.fixture(scope="module")

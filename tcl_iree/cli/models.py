@@ -10,6 +10,7 @@ from tcl_iree.cli.common import add_command, add_json, print_json
 from tcl_iree.learning.checkpoint import read_about
 from tcl_iree.learning.models import MODELS
 from tcl_iree.report.tables import console, table
+from tcl_iree.report.transfer import lineage_table
 
 
 def register(commands: Any) -> None:
@@ -46,3 +47,6 @@ def run(arguments: argparse.Namespace) -> None:
     ]  # fmt: skip
     names = ["checkpoint", "model", "parameters", "MB", "IREE", "platforms", "workloads", "top-1", "top-5"]
     console().print(table("checkpoints; top-k on validation", names, rows, numeric=(2, 3, 6, 7, 8)))
+    for name, about in found.items():
+        if about.get("lineage"):
+            console().print(lineage_table(name, about["lineage"]))

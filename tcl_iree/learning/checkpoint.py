@@ -1,4 +1,7 @@
-"""A trained model on disk: weights in safetensors, and beside them what they were trained on and how good they are."""
+"""A trained model on disk: weights in safetensors, and beside them what they were trained on and how good they are.
+
+A model that can go on to other platforms has a third file with what that takes; scoring does without.
+"""
 
 from __future__ import annotations
 
@@ -9,19 +12,22 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.numpy import load, save
 
 from tcl_iree.errors import LearningError
 from tcl_iree.features.statements import VERSION, feature_names
 from tcl_iree.features.vocabulary import vocabulary_hash
 from tcl_iree.learning.calibration import Calibration
-from tcl_iree.learning.cost_model import CostModel, Epoch
+from tcl_iree.learning.cost_model import CostModel, Epoch, State
+from tcl_iree.learning.lineage import Stage
 from tcl_iree.learning.models import make_model
 from tcl_iree.measure.builder import IREE_VERSION
 
 FORMAT = 1
-WEIGHTS, ABOUT = ".safetensors", ".json"
+WEIGHTS, ABOUT, TRANSFER = ".safetensors", ".json", ".transfer.safetensors"
+# Names, in a transfer file, the weights it is of.
+_OF = "weights"
 
 
 @dataclass(frozen=True)
@@ -32,6 +38,8 @@ class Checkpoint:
         platforms: keys of the targets it learned from.
         training_keys: keys of the workloads it learned from, those that training was stopped by included.
         metrics: as measured on the validation groups.
+        lineage: the platforms it learned, one after the other; empty where that was not noted.
+        transfer: arrays that learning another platform needs; `load_checkpoint` leaves them where they are.
     """
 
     model: CostModel
@@ -40,10 +48,13 @@ class Checkpoint:
     metrics: dict[str, float]
     history: tuple[Epoch, ...] = ()
     calibration: Calibration | None = None
+    lineage: tuple[Stage, ...] = ()
+    transfer: State | None = None
 
     def save(self, path: Path) -> None:
-        """Write `path` with both suffixes; an older checkpoint of that name is replaced whole."""
+        """Write `path` with its suffixes; an older checkpoint of that name is replaced whole."""
         weights = save(self.model.state())
+        sha = hashlib.sha256(weights).hexdigest()
         about = {
             "format": FORMAT,
             "model": self.model.name,
@@ -57,12 +68,18 @@ class Checkpoint:
             "metrics": self.metrics,
             "history": [asdict(epoch) for epoch in self.history],
             "calibration": asdict(self.calibration) if self.calibration else None,
-            "sha256": hashlib.sha256(weights).hexdigest(),
+            "lineage": [stage.plain() for stage in self.lineage],
+            "sha256": sha,
         }
+        files = {WEIGHTS: weights}
+        if self.transfer:
+            files[TRANSFER] = save(self.transfer, metadata={_OF: sha})
         stem = _stem(path)
         try:
             stem.parent.mkdir(parents=True, exist_ok=True)
-            _write_both(stem, weights, (json.dumps(about, indent=1) + "\n").encode())
+            _write_all(stem, files | {ABOUT: (json.dumps(about, indent=1) + "\n").encode()})
+            if not self.transfer:
+                stem.with_name(stem.name + TRANSFER).unlink(missing_ok=True)  # an older checkpoint's
         except OSError as error:
             raise LearningError(f"cannot write the checkpoint {stem}: {error.strerror or error}") from None
 
@@ -103,7 +120,29 @@ def load_checkpoint(path: Path) -> Checkpoint:
         about["metrics"],
         tuple(Epoch(**epoch) for epoch in about["history"]),
         Calibration(tuple(held["latency"]), held["spread"], tuple(held["works"])) if held else None,
+        tuple(Stage.from_plain(stage) for stage in about.get("lineage", ())),
     )
+
+
+def load_transfer(path: Path) -> State | None:
+    """What a checkpoint needs to learn another platform; None if it has none.
+
+    Raises:
+        LearningError: the file is damaged, or of other weights.
+    """
+    stem = _stem(path)
+    file = stem.with_name(stem.name + TRANSFER)
+    if not file.exists():
+        return None
+    try:
+        with safe_open(file, "np") as held:
+            of = (held.metadata() or {}).get(_OF)
+            state = {name: held.get_tensor(name) for name in held.keys()}  # noqa: SIM118
+    except (OSError, SafetensorError) as error:
+        raise LearningError(f"{file} is damaged ({error}); restore it, or delete it to go on without") from None
+    if of != read_about(path)["sha256"]:
+        raise LearningError(f"{file} is not of the weights beside it; restore both, or delete it to go on without")
+    return state
 
 
 def read_about(path: Path) -> dict[str, Any]:
@@ -136,10 +175,10 @@ def inputs_hash() -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def _write_both(stem: Path, weights: bytes, about: bytes) -> None:
-    """Both files are on disk before either takes the place of an older one."""
-    held = {suffix: stem.with_name(f".{stem.name}{suffix}.new") for suffix in (WEIGHTS, ABOUT)}
-    held[WEIGHTS].write_bytes(weights)
-    held[ABOUT].write_bytes(about)
+def _write_all(stem: Path, files: dict[str, bytes]) -> None:
+    """All files are on disk before any takes the place of an older one."""
+    held = {suffix: stem.with_name(f".{stem.name}{suffix}.new") for suffix in files}
+    for suffix, waiting in held.items():
+        waiting.write_bytes(files[suffix])
     for suffix, waiting in held.items():
         os.replace(waiting, stem.with_name(stem.name + suffix))

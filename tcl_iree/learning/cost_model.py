@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -107,3 +108,11 @@ class CostModel(ABC):
     def parameters(self) -> int:
         """How many numbers were learned."""
         return sum(array.size for array in self.state().values())
+
+    @property
+    def digest(self) -> str:
+        """A name for what was learned: another for other numbers."""
+        held = hashlib.sha256()
+        for name, array in sorted(self.state().items()):
+            held.update(name.encode() + array.tobytes())
+        return held.hexdigest()[:16]

@@ -67,6 +67,20 @@ class Group:
         origins = tuple(self.origins[position] for position in kept) if self.origins else ()
         return replace(self, candidates=candidates, seconds=self.seconds[kept], origins=origins, source=(self, kept))
 
+    def hidden(self) -> Group:
+        """The same programs with nothing known of their times."""
+        return replace(self, seconds=np.full(len(self), np.nan), source=(self, np.arange(len(self))))
+
+    def imagined_on(self, target: Target) -> Group:
+        """The same programs on another target, where nothing is known of their times."""
+        return Group.unmeasured(self.workload, target, self.candidates[1:])
+
+    @staticmethod
+    def unmeasured(workload: Workload, target: Target, candidates: Sequence[Candidate]) -> Group:
+        """Programs whose times are not known, IREE's default put first."""
+        listed = (None, *candidates)
+        return Group(workload, target, target.key, listed, np.full(len(listed), np.nan), ("",) * len(listed))
+
     def once(self, what: object, make: Callable[[], Made]) -> Made:
         """What was made of this group before under the same name, or is made now: several models read it alike."""
         if what not in self._made:
@@ -79,7 +93,9 @@ class Group:
         return ~np.isnan(self.seconds)
 
 
-def load_groups(database: Database, platform: str = "", least: int = 2) -> list[Group]:
+def load_groups(
+    database: Database, platform: str = "", least: int = 2, only: Sequence[Trial] | None = None
+) -> list[Group]:
     """Groups of everything measured in a database with this version of IREE.
 
     What cannot be read (a script that is no valid MLIR, a workload of another version) is left out with a warning.
@@ -87,13 +103,15 @@ def load_groups(database: Database, platform: str = "", least: int = 2) -> list[
     Args:
         platform: only of target keys that begin like this.
         least: leave out groups with fewer candidates.
+        only: of these trials, defaults among them, and not of all that the database has.
 
     Raises:
         LearningError: nothing to learn from, or times that are no numbers.
     """
     found: dict[tuple[str, ...], list[Trial]] = {}
     others = set()
-    trials = database.trials()  # before what they refer to: another process may be measuring
+    # Before what they refer to: another process may be measuring.
+    trials = database.trials() if only is None else only
     schedules, workloads = database.schedules(), {row.key: row for row in database.workloads()}
     for trial in trials:
         if trial.status == UNMEASURED or not trial.target.startswith(platform):

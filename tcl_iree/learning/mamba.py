@@ -82,19 +82,24 @@ class MambaNetwork(Network):
         """See `Network`."""
         return self.head(self.out_norm(self.dropout(embedding))).squeeze(-1)
 
-    def _embedded(self, batch: Batch, part: slice) -> Tensor:
+    def embedded(self, batch: Batch, part: slice) -> Tensor:
+        """Rows as the first block gets them."""
         rows = self.number(batch["numbers"][:, part])
         return rows + self.kind(batch["kinds"][:, part]) + self.role(batch["roles"][:, part])
 
     def _read(self, batch: Batch, part: slice, before: list[Carried] | None) -> tuple[Tensor, list[Carried]]:
         """Rows of a part of the sequences, given what the rows before it left behind."""
-        rows = self._embedded(batch, part)
+        rows = self.embedded(batch, part)
         left = []
-        for number, (block, norm) in enumerate(zip(self.blocks, self.norms, strict=True)):
-            made, carried = block.advance(norm(rows), before[number] if before else None)
-            rows = rows + made
+        for number in range(len(self.blocks)):
+            rows, carried = self.advance(number, rows, before[number] if before else None)
             left.append(carried)
         return rows, left
+
+    def advance(self, number: int, rows: Tensor, before: Carried | None) -> tuple[Tensor, Carried]:
+        """Rows after one of the blocks."""
+        made, carried = self.blocks[number].advance(self.norms[number](rows), before)
+        return rows + made, carried
 
     @staticmethod
     def _pool(rows: Tensor, lengths: Tensor) -> Tensor:

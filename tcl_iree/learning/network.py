@@ -38,5 +38,9 @@ class Network(nn.Module):
         """The score of each candidate."""
         return self.score(self.embedding(batch), batch)
 
+    def untrained(self) -> Network:
+        """A network like this one with weights to start from."""
+        return type(self)(**self.config)
+
     def prepare(self, training: list[Arrays]) -> None:
         """Look at the training data once before learning, to scale inputs; most networks have no need."""

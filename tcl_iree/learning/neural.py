@@ -24,6 +24,10 @@ from tcl_iree.target import Target
 from tcl_iree.workload.model import Workload
 
 Loss = Callable[[Tensor, Tensor, Tensor], Tensor]
+# Candidates of one workload on one target with a number for each: a label, or whatever the loss compares scores with.
+List = tuple[Arrays, np.ndarray]
+# What is added to the loss of a network.
+Penalty = Callable[[Network], Tensor]
 
 _PREDICTED_AT_ONCE = 4096
 
@@ -80,13 +84,44 @@ class NeuralModel(CostModel):
     def fit(self, training: Sequence[Group], validation: Sequence[Group], options: FitOptions) -> list[Epoch]:
         """See `CostModel`."""
         torch.manual_seed(options.seed)
-        encoded = [self._encode(group) for group in training]
-        held = [self._encode(group) for group in validation]
-        self._start_again()
-        self.network.prepare([part for part, _ in encoded])
-        rng = np.random.default_rng(options.seed)
+        lists = self.lists(training)
+        self.network.load_state_dict(self.network.untrained().state_dict())
+        self.network.prepare([part for part, _ in lists])
         settings = (self.name, self.config, self.recipe, options.seed, options.epochs, len(training))
-        run = fingerprint(settings, [*training, *validation])
+        return self._train(lists, validation, options, fingerprint(settings, [*training, *validation]))
+
+    def go_on(
+        self,
+        lists: Sequence[List],
+        validation: Sequence[Group],
+        options: FitOptions,
+        run: str = "",
+        penalty: Penalty | None = None,
+    ) -> list[Epoch]:
+        """Learn from where the weights are.
+
+        Args:
+            lists: what to learn from, as `lists` makes them or with other numbers.
+            run: names the run in the file that an unfinished one is kept in.
+            penalty: added to the loss.
+        """
+        torch.manual_seed(options.seed)
+        return self._train(lists, validation, options, run, penalty)
+
+    def lists(self, groups: Sequence[Group]) -> list[List]:
+        """Groups with their labels, to learn from."""
+        return [(self.encode(group), group.labels) for group in groups]
+
+    def _train(
+        self,
+        lists: Sequence[List],
+        validation: Sequence[Group],
+        options: FitOptions,
+        run: str,
+        penalty: Penalty | None = None,
+    ) -> list[Epoch]:
+        held = [self.encode(group) for group in validation]
+        rng = np.random.default_rng(options.seed)
         learner = copy.deepcopy(self.network)
         optimizer = self._optimizer(learner, self.recipe.rate)
         kept = Unfinished(options.resume, run, {"now": learner, "mean": self.network}, optimizer, rng)
@@ -98,7 +133,7 @@ class NeuralModel(CostModel):
             share = 0.5 * (1.0 + np.cos(np.pi * number / max(1, options.epochs)))
             for parameters in optimizer.param_groups:
                 parameters["lr"] = self.recipe.rate * (0.1 + 0.9 * share)
-            loss = self._epoch(learner, encoded, optimizer, rng)
+            loss = self._epoch(learner, lists, optimizer, rng, penalty)
             epoch = Epoch(number, loss, *self._validate(validation, held))
             progress = progress.after(epoch)
             if progress.stale == 0:
@@ -113,11 +148,11 @@ class NeuralModel(CostModel):
     def update(self, groups: Sequence[Group]) -> None:
         """From the fitted weights on, whatever earlier updates did."""
         self.network.load_state_dict(self._fitted)
-        encoded = [self._encode(group) for group in groups if len(group) > 1]
+        lists = self.lists([group for group in groups if len(group) > 1])
         optimizer, rng = self._optimizer(self.network, self.recipe.update_rate), np.random.default_rng(0)
         done = 0
-        while encoded and done < self.recipe.update_steps:
-            for batch in self._batches(encoded, rng):
+        while lists and done < self.recipe.update_steps:
+            for batch in self._batches(lists, rng):
                 self._step(self.network, batch, optimizer)
                 done += 1
         self.network.eval()
@@ -130,7 +165,7 @@ class NeuralModel(CostModel):
 
     def score(self, group: Group) -> np.ndarray:
         """See `CostModel`."""
-        return self._in_parts(self._encode(group)[0], scores=True)
+        return self._in_parts(self.encode(group), scores=True)
 
     def embed(self, workload: Workload, target: Target, candidates: Sequence[Candidate]) -> np.ndarray:
         """See `CostModel`."""
@@ -149,7 +184,7 @@ class NeuralModel(CostModel):
 
     def embed_group(self, group: Group) -> np.ndarray:
         """Embeddings of a group's candidates; the group may remember what was made of it on the way."""
-        return self._in_parts(self._encode(group)[0], scores=False)
+        return self._in_parts(self.encode(group), scores=False)
 
     def state(self) -> State:
         """The network's weights."""
@@ -161,20 +196,16 @@ class NeuralModel(CostModel):
         self.network.eval()
         self._fitted = copy.deepcopy(self.network.state_dict())
 
-    def _start_again(self) -> None:
-        fresh = type(self.network)(**self.network.config)
-        self.network.load_state_dict(fresh.state_dict())
-
     def _optimizer(self, network: Network, rate: float) -> torch.optim.Optimizer:
         return torch.optim.AdamW(network.parameters(), lr=rate, weight_decay=self.recipe.decay)
 
-    def _encode(self, group: Group) -> tuple[Arrays, np.ndarray]:
+    def encode(self, group: Group) -> Arrays:
+        """A group's candidates as the network reads them; the group remembers them."""
         if group.source:
             whole, positions = group.source
-            return rows(self._encode(whole)[0], positions), group.labels
+            return rows(self.encode(whole), positions)
         encode = self._encoders.of
-        arrays = group.once(type(self.network).encoder, lambda: encode(group.workload, group.target)(group.candidates))
-        return arrays, group.labels
+        return group.once(type(self.network).encoder, lambda: encode(group.workload, group.target)(group.candidates))
 
     @torch.no_grad()
     def _in_parts(self, arrays: Arrays, scores: bool) -> np.ndarray:
@@ -190,34 +221,29 @@ class NeuralModel(CostModel):
     def _epoch(
         self,
         learner: Network,
-        encoded: list[tuple[Arrays, np.ndarray]],
+        given: Sequence[List],
         optimizer: torch.optim.Optimizer,
         rng: np.random.Generator,
+        penalty: Penalty | None,
     ) -> float:
         """One pass over the data; the model's own weights follow the learner's as their running mean."""
         losses = []
-        for batch in self._batches(encoded, rng):
-            losses.append(self._step(learner, batch, optimizer))
+        for batch in self._batches(given, rng):
+            losses.append(self._step(learner, batch, optimizer, penalty))
             with torch.no_grad():
                 for mean, value in zip(self.network.parameters(), learner.parameters(), strict=True):
                     mean.lerp_(value, 1.0 - self.recipe.average)
         return float(np.mean(losses))
 
-    def _batches(
-        self, encoded: list[tuple[Arrays, np.ndarray]], rng: np.random.Generator
-    ) -> Iterator[list[tuple[Arrays, np.ndarray]]]:
+    def _batches(self, given: Sequence[List], rng: np.random.Generator) -> Iterator[list[List]]:
         """Every candidate once, in lists of one group each, shuffled."""
-        lists = []
-        for arrays, labels in encoded:
-            order = rng.permutation(len(labels))
-            count = max(1, round(len(order) / self.recipe.group))
-            lists += [(rows(arrays, part), labels[part]) for part in np.array_split(order, count)]
+        lists = short_lists(given, self.recipe.group, rng)
         shuffled = [lists[index] for index in rng.permutation(len(lists))]
         for start in range(0, len(shuffled), self.recipe.groups):
             yield shuffled[start : start + self.recipe.groups]
 
     def _step(
-        self, network: Network, batch: list[tuple[Arrays, np.ndarray]], optimizer: torch.optim.Optimizer
+        self, network: Network, batch: list[List], optimizer: torch.optim.Optimizer, penalty: Penalty | None = None
     ) -> float:
         network.train()
         longest = max(len(labels) for _, labels in batch)
@@ -227,15 +253,26 @@ class NeuralModel(CostModel):
         labels = torch.from_numpy(np.stack([np.pad(given, (0, longest - len(given))) for _, given in batch]))
         valid = torch.arange(longest)[None] < torch.tensor([len(given) for _, given in batch])[:, None]
         loss = self._loss(listed, labels, valid)
+        if penalty:
+            loss = loss + penalty(network)
         optimizer.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(network.parameters(), self.recipe.clip)
         optimizer.step()
         return float(loss.detach())
 
-    def _validate(self, groups: Sequence[Group], encoded: list[tuple[Arrays, np.ndarray]]) -> tuple[float, float]:
+    def _validate(self, groups: Sequence[Group], encoded: Sequence[Arrays]) -> tuple[float, float]:
         pools = [
-            ranked(group, self._in_parts(arrays, scores=True))
-            for group, (arrays, _) in zip(groups, encoded, strict=True)
+            ranked(group, self._in_parts(arrays, scores=True)) for group, arrays in zip(groups, encoded, strict=True)
         ]
         return (top_k(pools, 1)["mean"], top_k(pools, 5)["mean"]) if pools else (0.0, 0.0)
+
+
+def short_lists(given: Sequence[List], size: int, rng: np.random.Generator) -> list[List]:
+    """Every candidate once, in lists of about `size` of one group each, shuffled within groups."""
+    lists = []
+    for arrays, labels in given:
+        order = rng.permutation(len(labels))
+        count = max(1, round(len(order) / size))
+        lists += [(rows(arrays, part), labels[part]) for part in np.array_split(order, count)]
+    return lists

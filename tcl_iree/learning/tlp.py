@@ -20,8 +20,9 @@ from tcl_iree.workload.model import Workload
 
 _HEADS = 8
 _WIDTH = 256
-# Kinds of platform a head can be for, in a fixed order.
-_PLATFORMS = ("avx512", "avx2", "sse4", "neon", "cuda", "vulkan", "other")
+# Kinds of platform a head can be for, in a fixed order. One thread and several are different platforms.
+_CPUS = ("avx512", "avx2", "sse4", "neon")
+_PLATFORMS = (*_CPUS, *(f"{isa} threads" for isa in _CPUS), "cuda", "vulkan", "other")
 
 
 class _Residual(nn.Module):
@@ -115,5 +116,7 @@ class MtlTlpNetwork(TlpNetwork):
 
 
 def _platform(target: Target) -> str:
-    name = target.isa if target.kind == "cpu" else target.kind
+    name = target.kind
+    if target.kind == "cpu":
+        name = target.isa if target.threads == 1 else f"{target.isa} threads"
     return name if name in _PLATFORMS else "other"

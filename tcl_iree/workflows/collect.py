@@ -10,8 +10,8 @@ from functools import partial
 from pathlib import Path
 
 from tcl_iree.database import Database, export_parquet, trial_uids
-from tcl_iree.errors import MeasureError, ModelError, OptionError, TclIreeError
-from tcl_iree.frontend import Dispatch, load_model
+from tcl_iree.errors import MeasureError, OptionError
+from tcl_iree.frontend import Dispatch
 from tcl_iree.measure.builder import Builder
 from tcl_iree.measure.runner import Runner
 from tcl_iree.measure.timing import TimingPolicy
@@ -19,12 +19,13 @@ from tcl_iree.report.progress import Step, silent
 from tcl_iree.search import Evolutionary, StrategyMaker
 from tcl_iree.target import Target
 from tcl_iree.transform_dialect.space import Space
-from tcl_iree.workflows.base_flags import Base, choose_base, with_stack
-from tcl_iree.workflows.layouts import CHANGE, KEEP, formed, with_layouts
+from tcl_iree.workflows.base_flags import choose_base, with_stack
+from tcl_iree.workflows.dispatches import form_dispatches
+from tcl_iree.workflows.layouts import CHANGE, KEEP
 from tcl_iree.workflows.workload_search import WorkloadSearch
 
 # Labels are learned from as they are, slow programs' too: only hopeless ones are given up early.
-_LABELLING = TimingPolicy(round_seconds=0.02, max_rounds=16, precision=0.015, patience=1.0, give_up_at=20.0)
+LABELLING = TimingPolicy(round_seconds=0.02, max_rounds=16, precision=0.015, patience=1.0, give_up_at=20.0)
 _BATCH = 16
 _SHARD_TRIALS = 500
 
@@ -128,8 +129,8 @@ class _Collecting:
         interrupted = False
         count = 0
         try:
-            dispatches = self._extract(networks, base)
-            with Builder(self._target, flags) as builder, Runner(self._target, _LABELLING) as runner:
+            dispatches, self._left = form_dispatches(networks, self._target, base, self._options.layouts, self._say)
+            with Builder(self._target, flags) as builder, Runner(self._target, LABELLING) as runner:
                 wanted = round(self._options.per_workload * (1.0 - self._options.evolved))
                 searches = self._open(dispatches, builder, runner, partial(Evolutionary, population=wanted))
                 count = len(searches)
@@ -149,25 +150,6 @@ class _Collecting:
     @property
     def _full(self) -> bool:
         return self._options.budget is not None and self._programs + self._known >= self._options.budget
-
-    def _extract(self, networks: Sequence[str], base: Base) -> list[Dispatch]:
-        """Each distinct workload once, however many networks have it."""
-        self._say("forming dispatches", total=len(networks))
-        found: dict[str, Dispatch] = {}
-        for network in networks:
-            self._say(f"forming dispatches of {network}")
-            try:
-                model = load_model(network)
-                changed = with_layouts(model, self._target, base) if self._options.layouts == CHANGE else None
-                extraction = changed[1] if changed else formed(model, self._target, base)
-                found = {entry.workload.key: entry for entry in extraction.dispatches} | found
-            except TclIreeError as error:
-                self._left[network] = str(error)
-            self._say(f"formed dispatches of {network}", 1)
-        if not found:
-            reasons = "; ".join(f"{network}: {reason}" for network, reason in self._left.items())
-            raise ModelError(f"no network has dispatches to measure ({reasons})")
-        return list(found.values())
 
     def _open(
         self, dispatches: Sequence[Dispatch], builder: Builder, runner: Runner, strategy: StrategyMaker

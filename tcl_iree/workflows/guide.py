@@ -15,6 +15,11 @@ BASE = "base"
 BASE_PATH = Path(tcl_iree.learning.__file__).parent / "base" / "mamba"
 
 
+def checkpoint_path(wanted: str) -> Path:
+    """Where the model asked for is: `base`, or a checkpoint's path."""
+    return BASE_PATH if wanted == BASE else Path(wanted)
+
+
 def load_guide(wanted: str) -> Checkpoint | str:
     """The model asked for; if that is only the shipped one and it does not fit this version of IREE, why not.
 
@@ -27,7 +32,7 @@ def load_guide(wanted: str) -> Checkpoint | str:
     from tcl_iree.learning.checkpoint import load_checkpoint  # torch takes seconds to import
 
     try:
-        return load_checkpoint(BASE_PATH if wanted == BASE else Path(wanted))
+        return load_checkpoint(checkpoint_path(wanted))
     except LearningError as error:
         if wanted == BASE:
             return str(error)

@@ -12,10 +12,15 @@ from tcl_iree.errors import LearningError, OptionError
 from tcl_iree.learning.calibration import calibrate
 from tcl_iree.learning.checkpoint import Checkpoint
 from tcl_iree.learning.cost_model import CostModel, Epoch, FitOptions
+from tcl_iree.learning.distillation.consolidation import consolidate
+from tcl_iree.learning.distillation.options import Distillation
 from tcl_iree.learning.evaluation import Evaluation, evaluate, evaluate_guessing, rank
 from tcl_iree.learning.floors import RandomModel
 from tcl_iree.learning.groups import Group, candidates_in
+from tcl_iree.learning.lineage import LABELS, stage_of
+from tcl_iree.learning.mamba import MambaNetwork
 from tcl_iree.learning.models import make_model
+from tcl_iree.learning.neural import NeuralModel
 from tcl_iree.learning.split import TRAIN, VALIDATION, Split
 
 # Without a validation part of its own, so many of the training workloads stand in for it.
@@ -46,17 +51,29 @@ def train(
             f"there must be at least one epoch, and the seed must not be negative (not {epochs} and {seed})"
         )
     model = make_model(name, config)
-    training, validation = _parts(groups, split)
+    training, validation = training_parts(groups, split)
     history = model.fit(training, validation, FitOptions(epochs, seed=seed, resume=resume, say=say))
-    found = evaluate(rank(model, validation))
+    metrics = validated(model, training, validation)
+    stage = stage_of(training, validation, metrics, LABELS, model.digest)
+    held = None
+    if isinstance(model, NeuralModel) and isinstance(model.network, MambaNetwork):  # others cannot go on
+        held = consolidate(None, model, training, Distillation(), seed).state()
     return Checkpoint(
         model,
-        tuple(sorted({group.platform for group in training})),
-        tuple(sorted({group.workload.key for group in (*training, *validation)})),
-        {name: float(value) for name, value in asdict(found).items()} | {"programs": candidates_in(training)},
+        tuple(sorted(stage.platforms)),
+        stage.training_keys,
+        metrics,
         tuple(history),
         calibrate(model, validation),
+        (stage,),
+        held,
     )
+
+
+def validated(model: CostModel, training: Sequence[Group], validation: Sequence[Group]) -> dict[str, float]:
+    """The figures that a checkpoint carries."""
+    found = asdict(evaluate(rank(model, validation)))
+    return {name: float(value) for name, value in found.items()} | {"programs": candidates_in(training)}
 
 
 def judge(models: dict[str, CostModel], groups: Sequence[Group], split: Split | None) -> dict[str, Evaluation]:
@@ -68,7 +85,12 @@ def judge(models: dict[str, CostModel], groups: Sequence[Group], split: Split | 
     return found
 
 
-def _parts(groups: Sequence[Group], split: Split | None) -> tuple[list[Group], list[Group]]:
+def training_parts(groups: Sequence[Group], split: Split | None) -> tuple[list[Group], list[Group]]:
+    """What to learn from and what to stop by; a fifth of the workloads stands in where validation has none.
+
+    Raises:
+        LearningError: there are too few workloads.
+    """
     if split:
         parts = split.divide(groups)
         training, validation = parts[TRAIN], parts[VALIDATION]

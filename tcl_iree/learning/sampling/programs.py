@@ -1,0 +1,59 @@
+"""Programs of many groups in one row after the other, so that a sampler can choose among them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tcl_iree.learning.groups import Group
+from tcl_iree.learning.neural import NeuralModel
+from tcl_iree.learning.sampling.pool import Pool
+from tcl_iree.learning.sampling.uncertainty import posterior
+
+
+@dataclass(frozen=True)
+class ProgramList:
+    """The programs of groups, defaults left out.
+
+    Attributes:
+        group, place: where each is.
+    """
+
+    groups: Sequence[Group]
+    group: np.ndarray
+    place: np.ndarray
+
+    @staticmethod
+    def of(groups: Sequence[Group]) -> ProgramList:
+        """All programs."""
+        group = np.concatenate([np.full(len(held) - 1, number) for number, held in enumerate(groups)])
+        place = np.concatenate([np.arange(1, len(held)) for held in groups])
+        return ProgramList(groups, group, place)
+
+    def __len__(self) -> int:
+        return len(self.group)
+
+    def chosen(self, positions: np.ndarray) -> list[Group]:
+        """Groups of some of the programs only."""
+        return [
+            self.groups[number].part(self.place[positions[self.group[positions] == number]])
+            for number in np.unique(self.group[positions])
+        ]
+
+    def by_chance(self, count: int, seed: int) -> list[Group]:
+        """Groups of so many of the programs, all if there are no more."""
+        return self.chosen(np.random.default_rng(seed).permutation(len(self))[:count])
+
+    def pool(self, model: NeuralModel, taken: np.ndarray) -> Pool:
+        """The programs as a model sees them."""
+        embeddings = np.concatenate([model.embed_group(held)[1:] for held in self.groups]).astype(np.float32)
+        scores = np.concatenate([model.score(held)[1:] for held in self.groups])
+        return Pool(embeddings, self.group, scores, posterior(embeddings, embeddings[taken]))
+
+
+def without_bred(group: Group) -> Group:
+    """Without programs that were bred from measured ones: which these are could not be known without labels."""
+    free = [place for place, origin in enumerate(group.origins) if place and origin in ("", "random")]
+    return group.part(np.array(free, np.int64)) if len(free) < len(group) - 1 else group
