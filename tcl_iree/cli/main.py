@@ -8,10 +8,25 @@ import sys
 from collections.abc import Sequence
 
 from tcl_iree import __version__
-from tcl_iree.cli import apply, bench, collect, db, eval, extract, jobs, library, measure, models, targets, train, tune
+from tcl_iree.cli import (
+    apply,
+    bench,
+    collect,
+    db,
+    eval,
+    explain,
+    extract,
+    jobs,
+    library,
+    measure,
+    models,
+    targets,
+    train,
+    tune,
+)
 from tcl_iree.errors import TclIreeError
 
-_COMMANDS = (targets, extract, measure, bench, tune, apply, library, jobs, collect, train, eval, models, db)
+_COMMANDS = (targets, extract, measure, bench, tune, explain, apply, library, jobs, collect, train, eval, models, db)
 
 
 def build_parser() -> argparse.ArgumentParser:
