@@ -142,6 +142,20 @@ def test_a_model_that_knows_finds_the_best_at_once(name: str, space: Space) -> N
     assert model.asked > 500
 
 
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_a_guided_strategy_tells_what_it_predicted_and_others_nothing(name: str, space: Space) -> None:
+    best = hidden_best(space)
+    strategy = make_strategy_of(name, space, 3, Knowing(best) if name in GUIDED else None)
+    asked = strategy.ask(16)
+    told = {schedule: strategy.predicted(schedule) for schedule in asked}
+    if name not in GUIDED:
+        assert set(told.values()) == {None}
+        return
+    known = [(value, score(schedule, best)) for schedule, value in told.items() if value is not None]
+    assert len(known) >= 12, "all but those proposed as if there were no model"
+    assert [real for _, real in sorted(known)] == sorted(real for _, real in known), "it knows the order"
+
+
 def test_measurements_set_a_misleading_model_right(space: Space) -> None:
     best = hidden_best(space)
     asked = play(Guided(space, 0, Knowing(best, sign=-1.0)), best, 10)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import html
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ from tcl_iree.measure.builder import Builder
 from tcl_iree.measure.results import Failure, FailureKind
 from tcl_iree.measure.runner import Runner
 from tcl_iree.report.bench import BenchReport, BenchRow
+from tcl_iree.report.live import Standing
 from tcl_iree.report.tune import ModelRow, tune_tables
 from tcl_iree.search import make_strategy
 from tcl_iree.search.random_search import RandomSearch
@@ -128,6 +130,29 @@ def test_the_report_tells_what_was_done(result: TuneResult) -> None:
     assert all(entry.measured for entry in result.library.entries)
 
 
+def test_the_report_tells_how_each_search_went(result: TuneResult, tmp_path: Path) -> None:
+    report = result.report
+    histories = {history.key: history for history in report.histories}
+    assert set(histories) == {row.key for row in report.workloads}
+    for row in report.workloads:
+        tried = histories[row.key].tried
+        assert [entry.number for entry in tried] == list(range(1, row.tried + 1))
+        assert sum(entry.status == "ok" for entry in tried) == sum(bool(entry.ratio) for entry in tried) == row.right
+        assert not any(entry.predicted for entry in tried), "random search predicts nothing"
+    for entry in result.library.entries:
+        assert histories[entry.key].script == entry.script
+        assert "lowering_config" in histories[entry.key].default
+    assert "--iree-codegen-transform-dialect-library=library.mlir" in report.library_command
+    assert {"plain", "O2"} <= {row.name for row in report.flag_sets}
+    place = result.save(tmp_path)
+    written = json.loads((place / "report.json").read_text())
+    assert written["histories"][0]["tried"][0]["number"] == 1
+    page = (place / "report.html").read_text()
+    assert html.escape(report.library_command) in page
+    assert all(f'<details id="{key}"' in page for key in histories)
+    assert all(html.escape(entry.script.strip()) in page for entry in result.library.entries)
+
+
 def test_the_printed_command_makes_the_shipped_module_again(result: TuneResult, tmp_path: Path) -> None:
     place = result.save(tmp_path / "out")
     assert json.loads((place / "report.json").read_text())["model"] == "two_convolutions"
@@ -197,7 +222,7 @@ def test_a_failure_at_the_very_end_keeps_library_and_report(
     assert kept.library.entries
     assert {row.status for row in kept.report.workloads if row.schedule} == {"not shipped"}
     kept.save(tmp_path)
-    assert {path.name for path in tmp_path.iterdir()} == {"library.mlir", "report.json"}
+    assert {path.name for path in tmp_path.iterdir()} == {"library.mlir", "report.json", "report.html"}
 
 
 def test_plain_without_a_time_is_one_clear_error(tmp_path: Path) -> None:
@@ -243,10 +268,18 @@ def test_when_no_pick_is_right_the_default_is_shipped(model: Path, monkeypatch: 
 
 def test_a_guided_search_tunes_and_says_what_guided_it(model: Path, tmp_path: Path) -> None:
     options = OPTIONS | {"strategy": "guided", "trials": 4}
-    found = tcl_iree.tune(model, target="cpu,threads=1", database=tmp_path / "a.db", **options)
+    shown: list[Sequence[Standing]] = []
+    place = {"target": "cpu,threads=1", "database": tmp_path / "a.db"}
+    found = tcl_iree.tune(model, **place, show=shown.append, **options)
     assert found.report.strategy == "guided"
     assert found.library.entries
     assert not any("measurements alone" in note for note in found.report.notes)
+    predicted = [entry.predicted for history in found.report.histories for entry in history.tried if entry.predicted]
+    assert predicted
+    assert all(value > 0 for value in predicted)
+    assert [entry.label for entry in shown[-1]] == [row.label for row in found.report.workloads]
+    assert [entry.trials for entry in shown[-1]] == [row.tried for row in found.report.workloads]
+    assert sum(entry.trials for entry in shown[0]) < sum(entry.trials for entry in shown[-1])
 
 
 def test_a_shipped_model_that_does_not_fit_is_done_without(
@@ -363,7 +396,8 @@ def test_the_command_prints_a_table_and_saves(
     assert "not among the 1 heaviest" in printed.out
     assert "iree-compile" in printed.out
     assert printed.err == ""
-    assert {path.name for path in (tmp_path / "out").iterdir()} == {"library.mlir", "model.vmfb", "report.json"}
+    written = {path.name for path in (tmp_path / "out").iterdir()}
+    assert written == {"library.mlir", "model.vmfb", "report.json", "report.html"}
 
 
 def test_an_interrupt_keeps_the_best_so_far(model: Path, tmp_path: Path) -> None:

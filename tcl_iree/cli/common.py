@@ -12,6 +12,7 @@ from typing import Any
 from tcl_iree.database import default_database
 from tcl_iree.errors import OptionError
 from tcl_iree.target import Target
+from tcl_iree.workflows.guide import BASE
 
 MODEL_HELP = (
     "a .mlir, .mlirbc or .onnx file, module:function or file.py:function returning (torch module, inputs), or zoo:NAME"
@@ -63,6 +64,17 @@ def add_database(parser: argparse.ArgumentParser) -> None:
         default=default_database(),
         metavar="FILE",
         help="database file (default: %(default)s)",
+    )
+
+
+def add_cost_model(parser: argparse.ArgumentParser) -> None:
+    """`--model`."""
+    parser.add_argument(
+        "--model",
+        default=BASE,
+        metavar="NAME",
+        help=f"the cost model: {BASE} (default), which ships with tcl-iree, or a checkpoint of `tcl-iree train`",
+        dest="cost_model",
     )
 
 

@@ -14,6 +14,7 @@ from tcl_iree.cli import (
     collect,
     db,
     eval,
+    explain,
     extract,
     jobs,
     library,
@@ -26,7 +27,23 @@ from tcl_iree.cli import (
 )
 from tcl_iree.errors import TclIreeError
 
-_COMMANDS = (targets, extract, measure, bench, tune, apply, library, jobs, collect, train, transfer, eval, models, db)
+_COMMANDS = (
+    targets,
+    extract,
+    measure,
+    bench,
+    tune,
+    explain,
+    apply,
+    library,
+    jobs,
+    collect,
+    train,
+    transfer,
+    eval,
+    models,
+    db,
+)
 
 
 def build_parser() -> argparse.ArgumentParser:

@@ -10,21 +10,21 @@ from typing import Any
 from tcl_iree.cli.common import (
     MODEL_HELP,
     add_command,
+    add_cost_model,
     add_database,
     add_json,
     add_target,
     parse_target,
     print_json,
 )
-from tcl_iree.report.progress import progress
+from tcl_iree.report.live import live_tuning
 from tcl_iree.report.tables import console
 from tcl_iree.report.tune import tune_tables
 from tcl_iree.search import STRATEGIES
-from tcl_iree.workflows.guide import BASE
 from tcl_iree.workflows.layouts import LAYOUTS
 from tcl_iree.workflows.tune import tune
 from tcl_iree.workflows.tune_options import EFFORTS, SCOPES, TuneOptions
-from tcl_iree.workflows.tuned import JOBS, LIBRARY, MODULE, REPORT, writable_directory
+from tcl_iree.workflows.tuned import JOBS, LIBRARY, MODULE, PAGE, REPORT, writable_directory
 
 _DEFAULTS = TuneOptions()
 
@@ -48,8 +48,8 @@ def register(commands: Any) -> None:
         "--output",
         type=Path,
         metavar="DIR",
-        help=f"write {LIBRARY}, {REPORT}, {MODULE} (and the model as NAME.mlir if it had to be imported) there, or "
-        f"{JOBS} in place of {MODULE} where the device is missing",
+        help=f"write {LIBRARY}, {REPORT}, {PAGE}, {MODULE} (and the model as NAME.mlir if it had to be imported) "
+        f"there, or {JOBS} in place of {MODULE} where the device is missing",
     )
     listed = ", ".join(f"{name} {trials}" for name, trials in EFFORTS.items() if trials)
     parser.add_argument(
@@ -67,13 +67,7 @@ def register(commands: Any) -> None:
         help="guided by a cost model, AutoTVM's annealing on it, evolutionary by measurement alone, or random "
         "(default %(default)s)",
     )
-    parser.add_argument(
-        "--model",
-        default=_DEFAULTS.model,
-        metavar="NAME",
-        help=f"the cost model: {BASE} (default), which ships with tcl-iree, or a checkpoint of `tcl-iree train`",
-        dest="cost_model",
-    )
+    add_cost_model(parser)
     parser.add_argument("--seed", type=int, default=_DEFAULTS.seed, help="same seed, same database: same proposals")
     parser.add_argument("--time-limit", type=float, metavar="SECONDS", help="end the search after so long")
     parser.add_argument(
@@ -135,8 +129,8 @@ def run(arguments: argparse.Namespace) -> None:
     )
     options = {name: getattr(arguments, name) for name in names}
     options["model"] = arguments.cost_model
-    with progress(1, "importing the model") as step:
-        result = tune(arguments.model, None, target, arguments.db, step, **options)
+    with live_tuning("importing the model") as (say, show):
+        result = tune(arguments.model, None, target, arguments.db, say, show, **options)
     if arguments.output:
         result.save(arguments.output)
     if arguments.json:

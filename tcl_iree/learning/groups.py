@@ -156,7 +156,7 @@ def _check(trial: Trial, database: Database) -> None:
 def _group(record: WorkloadRecord, trials: list[Trial], schedules: Mapping[str, ScheduleRecord]) -> Group | None:
     defaults = [trial for trial in trials if schedules[trial.schedule].family == DEFAULT_FAMILY]
     timed = [trial.p50 for trial in defaults if trial.p50]
-    target = _target(trials[-1])
+    target = target_of(trials[-1])
     if not timed or target is None:
         return None
     try:
@@ -171,23 +171,23 @@ def _group(record: WorkloadRecord, trials: list[Trial], schedules: Mapping[str, 
     default = float(np.median(timed))
     candidates: list[Candidate] = [None]
     seconds, origins = [default], [""]
-    read = _candidates([schedules[sha] for sha in by_schedule], workload, target)
+    read = readable_candidates([schedules[sha] for sha in by_schedule], workload, target)
     for candidate, measured in zip(read, by_schedule.values(), strict=True):
         if candidate is not None:
             candidates.append(candidate)
-            seconds.append(default / _ratio(measured))
+            seconds.append(default / ratio_of(measured))
             origins.append(measured[-1].origin)
     return Group(workload, target, trials[-1].target, tuple(candidates), np.array(seconds), tuple(origins))
 
 
-def _ratio(trials: Sequence[Trial]) -> float:
+def ratio_of(trials: Sequence[Trial]) -> float:
     """Of one schedule: the median over the trials that were timed in full, or over all; NaN if none was right."""
     good = [trial for trial in trials if trial.status == "ok" and trial.ratio]
     full = [trial for trial in good if not trial.stopped_early] or good
     return float(np.median([trial.ratio or 0.0 for trial in full])) if full else float("nan")
 
 
-def _target(trial: Trial) -> Target | None:
+def target_of(trial: Trial) -> Target | None:
     """The target of a trial with the hardware it was measured on; None if that is not known here."""
     if trial.hardware:
         return Target.elsewhere(trial.spec, Hardware.from_json(trial.hardware))
@@ -198,7 +198,7 @@ def _target(trial: Trial) -> Target | None:
     return here if here.key == trial.target else None
 
 
-def _candidates(records: Sequence[ScheduleRecord], workload: Workload, target: Target) -> list[Candidate]:
+def readable_candidates(records: Sequence[ScheduleRecord], workload: Workload, target: Target) -> list[Candidate]:
     """Schedules where their family still writes the very script that was measured, else that script.
 
     A script that cannot be read gives None.

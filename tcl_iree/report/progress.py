@@ -11,6 +11,7 @@ from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
     Progress,
+    TaskID,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
@@ -31,22 +32,30 @@ def silent(text: str, advance: int = 0, total: int | None = None) -> None:
 @contextmanager
 def progress(total: int, text: str) -> Iterator[Step]:
     """A bar over `total` steps."""
-    shown = Progress(
+    with bar(Console(stderr=True)) as shown:
+        yield stepper(shown, shown.add_task(text, total=total))
+
+
+def bar(console: Console) -> Progress:
+    """A bar with what is going on, steps done, and the time taken and left."""
+    return Progress(
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
         TimeRemainingColumn(),
-        console=Console(stderr=True),
+        console=console,
         transient=True,
-        disable=not Console(stderr=True).is_terminal,
+        disable=not console.is_terminal,
     )
-    with shown:
-        task = shown.add_task(text, total=total)
 
-        def step(text: str, advance: int = 0, total: int | None = None) -> None:
-            if total is not None:
-                shown.reset(task, total=total)
-            shown.update(task, description=text, advance=advance)
 
-        yield step
+def stepper(shown: Progress, task: TaskID) -> Step:
+    """A `Step` that moves one task of a bar."""
+
+    def step(text: str, advance: int = 0, total: int | None = None) -> None:
+        if total is not None:
+            shown.reset(task, total=total)
+        shown.update(task, description=text, advance=advance)
+
+    return step

@@ -7,6 +7,8 @@ from typing import Any
 
 from rich.table import Table
 
+from tcl_iree.report.bench import BenchRow
+from tcl_iree.report.history import DispatchHistory
 from tcl_iree.report.static_figures import static_table
 from tcl_iree.report.tables import seconds, table
 
@@ -79,6 +81,8 @@ class TuneReport:
     """What tuning a model found.
 
     Attributes:
+        effort: how hard it was told to try.
+        when: it ended, as ISO 8601 in UTC; it took `seconds`.
         base: name of the flag set the dispatches were formed under; `base_reason` says why that one.
         rows: the whole model compiled in several ways; empty if it was not timed.
         best_flags: IREE's own fastest flag set.
@@ -90,11 +94,15 @@ class TuneReport:
         command: makes the shipped module again.
         notes: what the user should know, one sentence each.
         candidates: what was built but could not be run.
+        flag_sets: IREE's own flag sets as timed before the search, in a run of their own; those among `rows` again.
+        histories: how the search of each dispatch went, what it chose, and what IREE does by itself.
+        library_command: compiles the model with the library, whatever was shipped; empty if that holds nothing.
     """
 
     model: str
     target: str
     iree: str
+    effort: str
     strategy: str
     seed: int
     trials: int
@@ -111,8 +119,12 @@ class TuneReport:
     depends_on_input: bool | None
     command: str
     notes: tuple[str, ...]
+    when: str
     seconds: float
     candidates: tuple[BuiltCandidate, ...] = ()
+    flag_sets: tuple[BenchRow, ...] = ()
+    histories: tuple[DispatchHistory, ...] = ()
+    library_command: str = ""
 
 
 def tune_tables(report: TuneReport, top: int = 20) -> list[Table]:

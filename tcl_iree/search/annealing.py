@@ -38,6 +38,8 @@ class Annealing(Strategy):
         """See `Strategy`."""
         planned = self._walk(_PLAN * count)
         asked = self._varied(planned, count - math.ceil(_CHANCE * count))
+        scores = dict(planned)
+        self._predictions |= {schedule: math.exp(scores[schedule]) for schedule in asked}
         self._proposed |= set(asked)
         return [*asked, *super().ask(count - len(asked))]
 

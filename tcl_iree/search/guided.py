@@ -47,7 +47,9 @@ class Guided(Evolutionary):
         asked: list[Schedule] = []
         if thought:
             opinion = self._model.opinion(thought)
-            asked = [thought[position] for position in self._batch(opinion, count - math.ceil(_UNGUIDED * count))]
+            chosen = self._batch(opinion, count - math.ceil(_UNGUIDED * count))
+            asked = [thought[position] for position in chosen]
+            self._predictions |= zip(asked, np.exp(opinion.mean[chosen]).tolist(), strict=True)
         self._proposed |= set(asked)
         self._rounds += 1
         return [*asked, *super().ask(count - len(asked))]

@@ -38,6 +38,7 @@ class Strategy(ABC):
         self._samples = space.samples(Random(f"{seed} {space.workload.key} samples"))
         self._proposed: set[Schedule] = set()
         self._sampled: set[Schedule] = set()
+        self._predictions: dict[Schedule, float] = {}
 
     def ask(self, count: int) -> list[Schedule]:
         """Up to `count` new schedules; fewer once the space seems used up."""
@@ -67,6 +68,13 @@ class Strategy(ABC):
         if drawn:
             self._sampled.add(drawn)
         return drawn
+
+    def predicted(self, schedule: Schedule) -> float | None:
+        """How much faster than IREE's default a schedule was thought to be when it was proposed.
+
+        None where nobody was asked.
+        """
+        return self._predictions.get(schedule)
 
     def origin(self, schedule: Schedule) -> str:
         """How a proposed schedule was come by: `random` or `evolved`."""

@@ -46,10 +46,16 @@ class Schedule:
     def __getitem__(self, name: str) -> Any:
         return dict(self.decisions)[name]
 
-    def __str__(self) -> str:
-        def text(value: Value) -> str:
-            if isinstance(value, bool):
-                return "yes" if value else "no"
-            return "x".join(map(str, value)) if isinstance(value, tuple) else str(value)
+    @property
+    def words(self) -> dict[str, str]:
+        """The decisions as people read them."""
+        return {name: _word(value) for name, value in self.decisions}
 
-        return " ".join([self.family, *(f"{name}={text(value)}" for name, value in self.decisions)])
+    def __str__(self) -> str:
+        return " ".join([self.family, *(f"{name}={word}" for name, word in self.words.items())])
+
+
+def _word(value: Value) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "x".join(map(str, value)) if isinstance(value, tuple) else str(value)

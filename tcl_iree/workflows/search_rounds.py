@@ -40,9 +40,11 @@ def search_rounds(searches: Sequence[WorkloadSearch], options: TuneOptions, say:
             best = search.best_ratio()
             for trial in search.step(min(_BATCH, options.budget, left, most - search.asked)):
                 best = max(best, trial.ratio or 0.0)
-                say(f"{search.dispatch.workload.label}: best {best:.2f}x of the default", 1)
+                ends = deadline - time.monotonic()
+                within = "" if options.time_limit is None else f", at most {max(0.0, ends):.0f} s more"
+                say(f"{search.dispatch.workload.label}: best {best:.2f}x of the default{within}", 1)
                 left -= 1
-                if time.monotonic() > deadline:
+                if ends < 0:
                     return [f"the search was ended by its time limit of {options.time_limit:g} s"]
             more = not search.exhausted and search.asked < most
             scheduler.tell(position, search.default_seconds / best if best else None, more)

@@ -18,6 +18,7 @@ from tcl_iree.measure.runner import Runner
 from tcl_iree.measure.timing import TimingPolicy
 from tcl_iree.processes import scratch_directory
 from tcl_iree.report.bench import BenchReport
+from tcl_iree.report.live import Show, unseen
 from tcl_iree.report.progress import Step, silent
 from tcl_iree.report.tune import NOT_SHIPPED, ModelRow, TuneReport, WorkloadRow
 from tcl_iree.search import GUIDED, Strategy, make_strategy
@@ -26,6 +27,7 @@ from tcl_iree.transform_dialect.library import Library, Tuned
 from tcl_iree.workflows.base_flags import Base, choose_base, with_stack
 from tcl_iree.workflows.bench import bench, bench_steps
 from tcl_iree.workflows.guide import load_guide
+from tcl_iree.workflows.histories import dispatch_histories
 from tcl_iree.workflows.layouts import CHANGE, KEEP, formed, with_layouts
 from tcl_iree.workflows.model_library import build_library
 from tcl_iree.workflows.model_runs import ModelRuns
@@ -34,7 +36,7 @@ from tcl_iree.workflows.similar import Similar
 from tcl_iree.workflows.tune_by_model import tune_by_model
 from tcl_iree.workflows.tune_options import TuneOptions
 from tcl_iree.workflows.tune_unmeasured import tune_unmeasured
-from tcl_iree.workflows.tuned import TuneResult, reproduce_command
+from tcl_iree.workflows.tuned import TuneResult, library_command, now, reproduce_command
 from tcl_iree.workflows.whole_model import TUNED, Compiled, WholeModel, compiled_by_bench
 from tcl_iree.workflows.workload_search import Winner, WorkloadSearch
 
@@ -53,6 +55,7 @@ def tune(
     target: str | Target = "cpu",
     database: Database | str | Path | None = None,
     say: Step = silent,
+    show: Show = unseen,
     **options: Any,
 ) -> TuneResult:
     """Tune a model and compile it with what was found.
@@ -62,6 +65,7 @@ def tune(
         target: where the model is to run; for a GPU that is not here, candidates are built and packed, not measured.
         database: trials go there, and those of earlier runs are used; the user's own by default.
         say: told what is going on.
+        show: told how the dispatches stand.
         options: fields of `TuneOptions`.
 
     Returns:
@@ -84,7 +88,7 @@ def tune(
             return tune_unmeasured(model, place, database, say, wanted, missing)
         if wanted.effort == "none":
             return tune_by_model(model, place, say, wanted)
-        return _Tuning(model, place, database, say, wanted).run()
+        return _Tuning(model, place, database, say, show, wanted).run()
 
 
 @dataclass
@@ -111,9 +115,11 @@ class _Form:
 class _Tuning:
     """One run of the tuner, phase by phase."""
 
-    def __init__(self, model: Model, target: Target, database: Database, say: Step, options: TuneOptions) -> None:
+    def __init__(
+        self, model: Model, target: Target, database: Database, say: Step, show: Show, options: TuneOptions
+    ) -> None:
         self._model, self._target, self._database = model, target, database
-        self._say, self._options = say, options
+        self._say, self._show, self._options = say, show, options
         self._scratch = scratch_directory("tune")
         self._directory = Path(self._scratch.name)
         self._started = time.monotonic()
@@ -131,7 +137,7 @@ class _Tuning:
         with Builder(target, with_stack(form.base.flag_set, target).flags) as builder:
             with Runner(target, _SEARCHING) as runner:
                 form = self._laid_out(form, builder, runner)
-                self._notes += search_rounds(form.chosen, options, self._say)
+                self._notes += self._search(form, options)
             self._left = form.left
             base, extraction, searches = form.base, form.extraction, form.searches
             with Runner(target, _RETIMING) as runner, ModelRuns(target) as runs:
@@ -172,13 +178,22 @@ class _Tuning:
         short = replace(options, trials=min(_LOOK, options.budget), effort="default", time_limit=limit)
         for form in (kept, changed):
             self._say(f"a first look at {form.base.name}")
-            search_rounds(form.chosen, short, self._say)
+            self._search(form, short)
         best = min((kept, changed), key=lambda form: form.seconds)
         self._notes.append(
             f"layouts: dispatches take {1e3 * kept.seconds:.3g} ms as the model has them and "
             f"{1e3 * changed.seconds:.3g} ms under {changed.base.layouts}, after a first look at both"
         )
         return best
+
+    def _search(self, form: _Form, options: TuneOptions) -> list[str]:
+        """Search the dispatches of a form, and show how all of them stand."""
+
+        def say(text: str, advance: int = 0, total: int | None = None) -> None:
+            self._say(text, advance, total)
+            self._show([search.standing for search in form.searches])
+
+        return search_rounds(form.chosen, options, say)
 
     def _changed(self, base: Base) -> _Form | None:
         """The model's dispatches with channels last and packed weights; None where that cannot be."""
@@ -345,6 +360,7 @@ class _Tuning:
             model=self._model.name,
             target=str(self._target),
             iree=IREE_VERSION,
+            effort=self._options.effort,
             strategy=self._options.strategy,
             seed=self._options.seed,
             trials=self._options.budget,
@@ -361,7 +377,15 @@ class _Tuning:
             depends_on_input=whole.depends_on_input if whole else None,
             command=reproduce_command(self._model, self._target, shipped) if shipped else "",
             notes=tuple(self._notes),
+            when=now(),
             seconds=time.monotonic() - self._started,
+            flag_sets=measured.rows,
+            histories=dispatch_histories(
+                [search.dispatch.workload for search in searches],
+                library,
+                {search.dispatch.workload.key: search.tried for search in searches},
+            ),
+            library_command=library_command(self._model, library),
         )
         module, compiled = shipped.path if shipped else None, whole.compared if whole else {}
         return TuneResult(report, library, module, self._target, self._model, compiled, self._scratch)

@@ -28,11 +28,12 @@ from tcl_iree.transform_dialect.space import Space
 from tcl_iree.workflows.base_flags import choose_base, with_stack
 from tcl_iree.workflows.flag_sets import PLAIN
 from tcl_iree.workflows.guide import load_guide
+from tcl_iree.workflows.histories import dispatch_histories
 from tcl_iree.workflows.layouts import KEEP, formed, with_layouts
 from tcl_iree.workflows.model_library import build_library
 from tcl_iree.workflows.model_runs import ModelRuns
 from tcl_iree.workflows.tune_options import TuneOptions
-from tcl_iree.workflows.tuned import TuneResult, reproduce_command
+from tcl_iree.workflows.tuned import TuneResult, library_command, now, reproduce_command
 from tcl_iree.workflows.whole_model import Compiled, WholeModel
 
 # A pick that fails is followed by the next best, so often.
@@ -97,10 +98,12 @@ def tune_by_model(model: Model, target: Target, say: Step, options: TuneOptions)
         left |= {key: f"not used: {problem}" for key, problem in whole.problems.items()}
         made = whole.as_printed(tuned) if tuned else own[0] if base.graph else whole.base()
         say("done", 1)
+    chosen = made.library or library.without(picks)
     report = TuneReport(
         model=model.name,
         target=str(target),
         iree=IREE_VERSION,
+        effort=options.effort,
         strategy="model alone",
         seed=options.seed,
         trials=0,
@@ -117,11 +120,12 @@ def tune_by_model(model: Model, target: Target, say: Step, options: TuneOptions)
         depends_on_input=whole.depends_on_input,
         command=reproduce_command(model, target, made),
         notes=tuple(notes),
+        when=now(),
         seconds=time.monotonic() - started,
+        histories=dispatch_histories([dispatch.workload for dispatch in dispatches], chosen),
+        library_command=library_command(model, chosen),
     )
-    return TuneResult(
-        report, made.library or library.without(picks), made.path, target, model, {made.name: made.path}, scratch
-    )
+    return TuneResult(report, chosen, made.path, target, model, {made.name: made.path}, scratch)
 
 
 def _pick(dispatch: Dispatch, builder: Builder, runner: Runner, model: CostModel, seed: int) -> _Pick:

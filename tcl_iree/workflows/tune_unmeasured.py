@@ -17,10 +17,11 @@ from tcl_iree.target import Target
 from tcl_iree.transform_dialect.library import Tuned
 from tcl_iree.transform_dialect.schedule import Schedule
 from tcl_iree.workflows.base_flags import choose_base, with_stack
+from tcl_iree.workflows.histories import dispatch_histories
 from tcl_iree.workflows.jobs import Job
 from tcl_iree.workflows.model_library import build_library
 from tcl_iree.workflows.tune_options import TuneOptions
-from tcl_iree.workflows.tuned import TuneResult
+from tcl_iree.workflows.tuned import TuneResult, library_command, now
 from tcl_iree.workflows.unmeasured import build_unmeasured, sample_schedules
 
 _SPILLS = ("spill_stores", "spill_loads", "stack")
@@ -76,6 +77,7 @@ def tune_unmeasured(
         model=model.name,
         target=str(target),
         iree=IREE_VERSION,
+        effort=options.effort,
         strategy="random",
         seed=options.seed,
         trials=options.budget,
@@ -92,8 +94,11 @@ def tune_unmeasured(
         depends_on_input=None,
         command="",
         notes=tuple(notes),
+        when=now(),
         seconds=time.monotonic() - started,
         candidates=tuple(BuiltCandidate(job.workload.label, str(_schedule(job)), _static(job)) for job in jobs),
+        histories=dispatch_histories([dispatch.workload for dispatch in dispatches], library),
+        library_command=library_command(model, library),
     )
     return TuneResult(report, library, None, target, model, {}, None, flags, jobs)
 

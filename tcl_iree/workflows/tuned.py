@@ -8,6 +8,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ import numpy as np
 
 from tcl_iree.errors import MeasureError, ModelError
 from tcl_iree.frontend import Model
+from tcl_iree.report.html import html_report
 from tcl_iree.report.tune import TuneReport
 from tcl_iree.target import Target
 from tcl_iree.transform_dialect.library import Library
@@ -23,7 +25,7 @@ from tcl_iree.transform_dialect.library_text import compile_command
 from tcl_iree.workflows.jobs import Job, pack_jobs
 from tcl_iree.workflows.whole_model import Compiled
 
-LIBRARY, MODULE, REPORT, JOBS = "library.mlir", "model.vmfb", "report.json", "candidates.jobs"
+LIBRARY, MODULE, REPORT, PAGE, JOBS = "library.mlir", "model.vmfb", "report.json", "report.html", "candidates.jobs"
 
 
 class TuneResult:
@@ -92,7 +94,7 @@ class TuneResult:
         return call
 
     def save(self, directory: str | Path) -> Path:
-        """Write the library, the compiled module (or the candidates that wait to be measured) and the report.
+        """Write the library, the compiled module (or the candidates that wait to be measured) and the report twice.
 
         An imported model is written too, for the command that compiles it again. Files of these names that an earlier
         run left are replaced or removed.
@@ -104,6 +106,7 @@ class TuneResult:
         try:
             (place / LIBRARY).write_text(self.library.text())
             (place / REPORT).write_text(json.dumps(asdict(self.report), indent=2) + "\n")
+            (place / PAGE).write_text(html_report(self.report), encoding="utf-8")
             for stale in (JOBS, MODULE):  # of an earlier run, which the new report would not fit
                 (place / stale).unlink(missing_ok=True)
             if self._jobs:
@@ -134,7 +137,20 @@ def writable_directory(directory: str | Path) -> Path:
 
 def reproduce_command(model: Model, target: Target, shipped: Compiled) -> str:
     """The `iree-compile` command that makes the shipped module again, in the directory of the result."""
-    source = model.path.name if model.scratch else str(model.path)
     if shipped.library:
-        return compile_command(shipped.library, source, LIBRARY, MODULE)
-    return shlex.join(["iree-compile", source, *target.compile_flags, *shipped.flags, "-o", MODULE])
+        return library_command(model, shipped.library)
+    return shlex.join(["iree-compile", _source(model), *target.compile_flags, *shipped.flags, "-o", MODULE])
+
+
+def library_command(model: Model, library: Library) -> str:
+    """The `iree-compile` command that compiles the model with a library; empty if that holds nothing."""
+    return compile_command(library, _source(model), LIBRARY, MODULE) if library.entries else ""
+
+
+def now() -> str:
+    """When a report was made."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _source(model: Model) -> str:
+    return model.path.name if model.scratch else str(model.path)

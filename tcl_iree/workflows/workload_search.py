@@ -11,6 +11,8 @@ from tcl_iree.frontend import Dispatch
 from tcl_iree.measure.builder import IREE_VERSION, Builder, Candidate
 from tcl_iree.measure.results import Artifact, Timing
 from tcl_iree.measure.runner import Runner
+from tcl_iree.report.history import TriedSchedule
+from tcl_iree.report.live import Standing
 from tcl_iree.search import Outcome, StrategyMaker
 from tcl_iree.transform_dialect.families import FAMILIES
 from tcl_iree.transform_dialect.names import ENTRY
@@ -19,6 +21,8 @@ from tcl_iree.transform_dialect.space import Space
 from tcl_iree.workflows.trials import TrialSession
 from tcl_iree.workload.model import Workload
 
+# A schedule that its family could not write: there is nothing to build.
+_NO_SCRIPT = "no_script"
 # A gain smaller than this is not told from noise, whatever its standard error says.
 _MARGIN = 0.02
 
@@ -73,6 +77,8 @@ class WorkloadSearch:
         families = {family.name for family in FAMILIES}
         self._records = {sha: record for sha, record in records.items() if record.family in families}
         self._known = {trial.schedule: trial for trial in self._trials()}
+        self._tried: list[TriedSchedule] = []
+        self._batches = 0
         self.asked = 0
         self.exhausted = not self._space.families
 
@@ -91,18 +97,44 @@ class WorkloadSearch:
         """Seconds one inference spends in this workload by default."""
         return self.dispatch.occurrences * self.default_seconds
 
+    @property
+    def tried(self) -> tuple[TriedSchedule, ...]:
+        """What this search asked for and what came of it, in order."""
+        return tuple(self._tried)
+
+    @property
+    def standing(self) -> Standing:
+        """How the search stands."""
+        right = [trial for trial in self._known.values() if trial.ratio]
+        full = [trial for trial in right if not trial.stopped_early] or right
+        return Standing(
+            self.dispatch.workload.label,
+            self.dispatch.occurrences,
+            self.default_seconds,
+            max((trial.ratio or 0.0 for trial in full), default=None),
+            len(self._known),
+        )
+
     def step(self, count: int) -> Iterator[Trial]:
         """Try `count` more schedules; yields each trial, also those known from before."""
         asked = self._strategy.ask(count)
         self.asked += len(asked)
+        self._batches += 1
         self.exhausted = len(asked) < count
         records = {schedule: self._record(schedule) for schedule in asked}
         self._records |= {record.sha: record for record in records.values() if record}
         new = [record for record in records.values() if record and record.sha not in self._known]
-        yield from (self._known[record.sha] for record in records.values() if record and record not in new)
-        origins = {record.sha: self._strategy.origin(schedule) for schedule, record in records.items() if record}
+        for schedule, record in records.items():
+            if record is None:
+                self._note(schedule, None)
+            elif record not in new:
+                self._note(schedule, self._known[record.sha])
+                yield self._known[record.sha]
+        by_sha = {record.sha: schedule for schedule, record in records.items() if record}
+        origins = {sha: self._strategy.origin(schedule) for sha, schedule in by_sha.items()}
         for trial in self._session.measure(new, origins):
             self._known[trial.schedule] = trial
+            self._note(by_sha[trial.schedule], trial)
             yield trial
         # Told in the order of asking, whatever was known before: the next proposals must not depend on that.
         for schedule, record in records.items():
@@ -155,6 +187,11 @@ class WorkloadSearch:
         if not best or (best[0].ratio or 0.0) < 1.0 + _MARGIN:
             return None
         return Winner(self.dispatch.workload, self._records[best[0].schedule], best[0].ratio or 0.0, None)
+
+    def _note(self, schedule: Schedule, trial: Trial | None) -> None:
+        status, ratio = (trial.status, trial.ratio) if trial else (_NO_SCRIPT, None)
+        predicted = self._strategy.predicted(schedule)
+        self._tried.append(TriedSchedule(len(self._tried) + 1, self._batches, str(schedule), status, ratio, predicted))
 
     def _record(self, schedule: Schedule) -> ScheduleRecord | None:
         try:
