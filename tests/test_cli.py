@@ -24,7 +24,7 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
 
 
 def test_every_command_explains_itself() -> None:
-    for command in ([], ["targets"], ["extract"], ["measure"], ["bench"], ["db"], ["db", "info"]):
+    for command in ([], ["targets"], ["extract"], ["measure"], ["bench"], ["explain"], ["db"], ["db", "info"]):
         done = subprocess.run(
             [sys.executable, "-m", "tcl_iree", *command, "--help"], capture_output=True, text=True, check=True
         )

@@ -18,7 +18,8 @@ from tcl_iree.frontend import extract, load_model
 from tcl_iree.learning.groups import ratio_of
 from tcl_iree.measure.builder import Builder
 from tcl_iree.measure.runner import Runner
-from tcl_iree.report.explain import Explanation, explain_tables
+from tcl_iree.report.explain import explain_tables
+from tcl_iree.report.explanation import Explanation
 from tcl_iree.search import make_strategy
 from tcl_iree.target import Target
 from tcl_iree.transform_dialect.names import ENTRY
@@ -215,6 +216,21 @@ def test_trials_of_another_version_are_told_without_a_model(path: Path, matmul: 
         both = explain(old, workload_record(matmul), key)
         assert both.view
         assert both.notes == (f"{TRIED + 2} more schedules were tried with IREE 1.0, flags none",)
+
+
+def test_where_nothing_worked_the_failures_are_told(
+    path: Path, matmul: Workload, target: Target, tmp_path: Path
+) -> None:
+    with Database(path) as database, Database(tmp_path / "bad.db") as bad, bad.transaction():
+        bad.put_workloads(database.workloads())
+        bad.put_schedules(list(database.schedules().values()))
+        bad.put_trials([trial for trial in database.trials() if trial.status != "ok"])
+    with Database(tmp_path / "bad.db") as bad:
+        found = explain(bad, workload_record(matmul), target.key)
+        assert (found.right, found.top, found.default_seconds) == (0, (), None)
+        assert found.notes == ("no cost model was asked: nothing worked",)
+        assert len(explain_tables(found)) == 3
+        assert measured_workloads(bad, target.key)[0].best is None
 
 
 def test_a_dispatch_of_a_model_that_was_never_measured_says_so(path: Path, target: Target, tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from random import Random
 
@@ -16,7 +16,7 @@ from tcl_iree.frontend import Extraction, Model, extract, load_model
 from tcl_iree.frontend.extract import ELIDE
 from tcl_iree.frontend.iree_compile import compile_model
 from tcl_iree.target import Target
-from tcl_iree.transform_dialect.configured import configured_forms
+from tcl_iree.transform_dialect.configured import configured_forms, default_configurations
 from tcl_iree.transform_dialect.library import Library, Tuned
 from tcl_iree.transform_dialect.library_text import MATCHED, SINGLE_THREADED
 from tcl_iree.transform_dialect.matcher import matcher
@@ -25,6 +25,7 @@ from tcl_iree.transform_dialect.schedule import Schedule
 from tcl_iree.transform_dialect.script import Script
 from tcl_iree.transform_dialect.space import Space
 from tcl_iree.workflows.apply import LOOK_ALIKES, SHARED, apply_library
+from tcl_iree.workload.model import Workload
 
 _MARK = Schedule.of("mark")
 
@@ -241,6 +242,16 @@ def test_a_dispatch_without_stores_cannot_be_matched() -> None:
         matcher("module { func.func @dispatch() { return } }", "match")
 
 
-def test_bad_flags_are_named(matmul: object, target: Target) -> None:
+@pytest.mark.parametrize("ask", [configured_forms, default_configurations])
+def test_bad_flags_are_named(ask: Callable[..., list[str]], matmul: object, target: Target) -> None:
     with pytest.raises(LibraryError, match="cannot configure"):
-        configured_forms([matmul], target, ["--no-such-flag"])
+        ask([matmul], target, ["--no-such-flag"])
+
+
+@pytest.mark.parametrize("name", ["cpu,threads=1", "cuda:sm_80"])
+def test_iree_tells_how_it_configures_each_dispatch_by_itself(name: str, matmul: Workload) -> None:
+    one, other = default_configurations([matmul, matmul], Target.parse(name))
+    assert one == other
+    assert one.startswith("func.func\n  translation_info = #iree_codegen.translation_info<pipeline = ")
+    assert "\n  lowering_config = " in one
+    assert default_configurations([], Target.parse(name)) == []

@@ -15,7 +15,7 @@ from tcl_iree.features.vocabulary import KINDS, ROLES
 from tcl_iree.learning.groups import readable_candidates, target_of
 from tcl_iree.learning.metrics import Ranked, pairwise_accuracy
 from tcl_iree.measure.builder import IREE_VERSION
-from tcl_iree.report.explain import ModelView, TokenRow
+from tcl_iree.report.explanation import ModelView, TokenRow
 from tcl_iree.target import Target
 from tcl_iree.workflows.guide import load_guide
 from tcl_iree.workload.analysis import analyse
