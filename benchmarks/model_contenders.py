@@ -16,6 +16,7 @@ from tcl_iree.target import Target
 from tcl_iree.workflows.bench import bench, bench_steps
 from tcl_iree.workflows.flag_sets import PLAIN
 from tcl_iree.workflows.tuned import TuneResult
+from tcl_iree.workflows.whole_model import TUNED
 
 PEERS = ("torch.compile", "onnxruntime", "openvino")
 
@@ -35,7 +36,7 @@ class Tuning:
     @property
     def name(self) -> str:
         """The contender's."""
-        return f"tuned, {self.effort}"
+        return f"{TUNED}, {self.effort}"
 
 
 def flags_name(flag_set: str) -> str:

@@ -12,6 +12,7 @@ from benchmarks.model_gaps import gap_figures, gap_table, remaining
 from tcl_iree.measure.builder import IREE_VERSION
 from tcl_iree.report.tables import console, seconds, table
 from tcl_iree.target import Target
+from tcl_iree.workflows.whole_model import TUNED
 
 _TOP = 10
 
@@ -81,13 +82,15 @@ def show(network: str, target: Target, tunings: Sequence[Tuning], contest: Conte
 
 def _show_gap(tuning: Tuning, contest: Contest) -> None:
     """How far the fastest other is, and the dispatches that make it."""
-    others = [name for name in contest.standings if not name.startswith("tuned")]
+    others = [name for name in contest.standings if not name.startswith(TUNED)]
     fastest = min(others, key=lambda name: contest.standings[name].median)
     ours = contest.standings[tuning.name].median
     gap = ours - contest.standings[fastest].median
     where = "behind" if gap > 0 else "ahead of"
     title = f"{tuning.name}: {seconds(ours)}, {seconds(abs(gap))} {where} {fastest}"
     report = tuning.result.report
+    if report.shipped and not report.shipped.startswith(TUNED):
+        title += f"; shipped is IREE's {report.shipped}, dispatches are those of {report.base} without schedules"
     if remaining(report):
         console().print(gap_table(report, ours, title, _TOP))
     else:

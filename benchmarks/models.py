@@ -43,18 +43,28 @@ def main() -> None:
     arguments = _arguments()
     target = Target.parse(f"cpu,threads={arguments.threads}")
     for network in arguments.networks:
-        torch.manual_seed(0)  # the same weights as in the contenders' processes
-        with progress(1, network) as step:
-            model = load_model(f"zoo:{network}")
-            tunings, failed = _tuned(model, target, arguments, step)
-            result = _compared(network, model, target, tunings, arguments, step) if tunings else None
-        figures = {effort: measured_here() | {"error": reason} for effort, reason in failed.items()}
-        for effort, reason in failed.items():
-            console().print(f"{network}, effort {effort}: {reason}")
-        if result:
-            figures |= {tuning.effort: entry(tuning, result, arguments.layouts) for tuning in tunings}
-            show(network, target, tunings, result)
+        try:
+            figures = _measured(network, target, arguments)
+        except TclIreeError as error:  # the other networks may do better
+            console().print(f"{network}: {error}")
+            figures = dict.fromkeys(arguments.efforts, measured_here() | {"error": str(error)})
         _keep(network, target, figures, arguments.results)
+
+
+def _measured(network: str, target: Target, arguments: argparse.Namespace) -> dict[str, Any]:
+    """Tune and compare one network, and print what came of it; returns the figures to keep, by effort."""
+    torch.manual_seed(0)  # the same weights as in the contenders' processes
+    with progress(1, network) as step:
+        model = load_model(f"zoo:{network}")
+        tunings, failed = _tuned(model, target, arguments, step)
+        result = _compared(network, model, target, tunings, arguments, step) if tunings else None
+    for effort, reason in failed.items():
+        console().print(f"{network}, effort {effort}: {reason}")
+    figures = {effort: measured_here() | {"error": reason} for effort, reason in failed.items()}
+    if result:
+        show(network, target, tunings, result)
+        figures |= {tuning.effort: entry(tuning, result, arguments.layouts) for tuning in tunings}
+    return figures
 
 
 def _arguments() -> argparse.Namespace:
@@ -101,7 +111,8 @@ def _tuned(
         except TclIreeError as error:
             failed[effort] = str(error)
             continue
-        tunings.append(Tuning(effort, result, tuple(tuning.effort for tuning in tunings)))
+        before = tuple(tuning.effort for tuning in tunings if tuning.result.report.trials)
+        tunings.append(Tuning(effort, result, before))
         if arguments.output:
             result.save(arguments.output / model.name / effort)
     return tunings, failed
