@@ -114,6 +114,19 @@ def test_many_builds_keep_their_order(matmul: Workload, builder: Builder) -> Non
     assert kinds == ["ok", FailureKind.NO_MATCH, FailureKind.CRASH, "ok"]
 
 
+@pytest.mark.parametrize("threads", ["one", "all"])
+def test_builds_ahead_keep_their_order_and_can_be_left(threads: str, matmul: Workload) -> None:
+    where = Target.parse("cpu,threads=1" if threads == "one" else "cpu")
+    libraries = [library("tile_matmul"), Candidate(EMPTY), library("crash_compiler"), library("tile_matmul")]
+    with Builder(where, cache=None) as builder:
+        kinds = [built.failure.kind if built.failure else "ok" for built in builder.build_ahead(matmul, libraries)]
+        assert kinds == ["ok", FailureKind.NO_MATCH, FailureKind.CRASH, "ok"]
+        left = builder.build_ahead(matmul, libraries)
+        assert next(left).artifact
+        left.close()  # as when a search is cut off between two trials
+        assert builder.build(matmul, library("tile_matmul")).artifact
+
+
 def test_cache_returns_the_same_artifact(matmul: Workload, target: Target, tmp_path: Path) -> None:
     for expect_cached in (False, True):
         with Builder(target, cache=ArtifactCache(tmp_path), workers=1) as builder:

@@ -43,6 +43,14 @@ def test_thread_count_reaches_compiler_and_runtime() -> None:
         assert two.runtime_flags == (f"--task_topology_cpu_ids={host_cpu().cpu_ids[0]},{host_cpu().cpu_ids[1]}",)
 
 
+def test_cores_are_either_measured_on_or_free() -> None:
+    for text in ("cpu,threads=1", "cpu"):
+        target = Target.parse(text)
+        assert len(target.cpus) == target.threads
+        assert sorted((*target.cpus, *target.free_cpus)) == sorted(host_cpu().cpu_ids)
+    assert Target.parse("vulkan").free_cpus == ()
+
+
 def test_keys_tell_isa_threads_and_machine_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     texts = [
         "cpu,threads=1",

@@ -22,6 +22,10 @@ def hoard() -> int:
     return len(b"x" * (8 << 30))
 
 
+def cores() -> list[int]:
+    return sorted(os.sched_getaffinity(0))
+
+
 def litter() -> str:
     path = Path(tempfile.mkstemp()[1])
     return str(path)
@@ -50,6 +54,15 @@ def test_an_exception_is_an_outcome_and_the_worker_goes_on() -> None:
         first, second = (worker.run({}, timeout=10, memory_bytes=4 << 30) for _ in range(2))
     assert first.status == second.status == "raised"
     assert first.headline == "ValueError: on purpose"
+
+
+def test_a_job_runs_on_the_cores_it_is_given() -> None:
+    every = sorted(os.sched_getaffinity(0))
+    with Worker("test_workers:cores") as worker:
+        one = worker.run({}, timeout=10, memory_bytes=4 << 30, cpus=every[-1:])
+        free = worker.run({}, timeout=10, memory_bytes=4 << 30)
+    assert one.value == every[-1:]
+    assert free.value == every
 
 
 def test_a_job_that_eats_memory_is_stopped() -> None:
