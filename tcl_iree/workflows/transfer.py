@@ -13,21 +13,21 @@ from tcl_iree.database import Database
 from tcl_iree.errors import LearningError, OptionError
 from tcl_iree.learning.calibration import calibrate
 from tcl_iree.learning.checkpoint import Checkpoint, load_checkpoint, load_transfer
-from tcl_iree.learning.cost_model import CostModel, Epoch, FitOptions
+from tcl_iree.learning.cost_model import Epoch, FitOptions
 from tcl_iree.learning.distillation.consolidation import Consolidation, consolidate
 from tcl_iree.learning.distillation.continual import ContinualDistillation
 from tcl_iree.learning.distillation.learner import Learned
 from tcl_iree.learning.distillation.lesson import Lesson
-from tcl_iree.learning.evaluation import Evaluation, evaluate, rank
 from tcl_iree.learning.groups import Group, candidates_in
 from tcl_iree.learning.lineage import LABELS, Stage, refuse_merge, stage_of
 from tcl_iree.learning.neural import NeuralModel
-from tcl_iree.learning.split import TEST, VALIDATION, load_split
+from tcl_iree.learning.split import load_split
 from tcl_iree.report.progress import Step, silent
-from tcl_iree.report.transfer import PlatformRow, TransferReport
+from tcl_iree.report.transfer import TransferReport
 from tcl_iree.target import Target
 from tcl_iree.workflows.data import Programs
 from tcl_iree.workflows.train import validated
+from tcl_iree.workflows.transfer_judging import judge_platforms, to_judge
 from tcl_iree.workflows.transfer_lesson import Prepared, measured_lesson, recorded_groups, recorded_lesson
 from tcl_iree.workflows.transfer_options import TransferOptions
 
@@ -66,17 +66,15 @@ def transfer(
     base = origin.model
     if not isinstance(base, NeuralModel):
         raise LearningError(f"only a mamba model can be carried to another platform, not {base.name}")
-    targets = [target for stage in origin.lineage for target in stage.targets]
-    learner = ContinualDistillation.resumed(base, held, options.distillation, targets)
+    earlier = [known for stage in origin.lineage for known in stage.targets]
+    learner = ContinualDistillation.resumed(base, held, options.distillation, earlier)
     groups = _groups(data)
     prepared = _prepared(base, target, groups, networks, database, options, say)
     lesson = prepared.lesson
     notes = _hold_what_was_known(learner, origin, groups, lesson, options)
-    judged = _to_judge(groups, lesson, origin)
-    before = _figures(base, judged)
+    judged = to_judge(groups, lesson, origin.training_keys)
     unfinished = output.with_name(f"{output.name}.unfinished")
     learned = _learn(learner, lesson, options, unfinished, say)
-    after = _figures(learner.model(lesson.platform), judged)
     made = _checkpoint(learner, origin, lesson, learned)
     made.save(output)
     report = TransferReport(
@@ -93,7 +91,7 @@ def transfer(
         teacher=learned.teacher,
         notes=(*notes, *learned.notes),
         left=prepared.left or {},
-        platforms=tuple(_row(name, part, before[name], after[name]) for name, (part, _) in judged.items()),
+        platforms=judge_platforms(judged, base, made.model),
         lineage=tuple(stage.plain() for stage in made.lineage),
         epochs=len(learned.epochs),
         seconds=time.monotonic() - started,
@@ -189,33 +187,6 @@ def _learn(
         say(f"{current}: loss {found.loss:.4f}, validation top-1 {found.top_1:.3f}, top-5 {found.top_5:.3f}", 1)
 
     return learner.learn(lesson, FitOptions(options.epochs, seed=options.seed, resume=unfinished, say=epoch), phase)
-
-
-def _to_judge(groups: Sequence[Group], lesson: Lesson, origin: Checkpoint) -> dict[str, tuple[str, Sequence[Group]]]:
-    """Each platform's test workloads, or those of validation where it has none that were not learned from."""
-    split = load_split()
-    found: dict[str, tuple[str, Sequence[Group]]] = {}
-    learned = {*origin.training_keys, *(group.workload.key for group in (*lesson.labelled, *lesson.validation))}
-    for platform in dict.fromkeys(group.platform for group in groups):
-        parts = split.divide(group for group in groups if group.platform == platform)
-        unseen = [group for group in parts[TEST] if group.workload.key not in learned]
-        listed = [group for group in unseen if split.occurrences(group.workload.key)]
-        found[platform] = (TEST, listed) if listed else (VALIDATION, parts[VALIDATION])
-    if not found.get(lesson.platform, ("", ()))[1]:
-        found[lesson.platform] = (VALIDATION, lesson.validation)
-    return {platform: entry for platform, entry in found.items() if entry[1]}
-
-
-def _figures(model: CostModel, judged: dict[str, tuple[str, Sequence[Group]]]) -> dict[str, Evaluation]:
-    split = load_split()
-    return {
-        platform: evaluate(rank(model, groups, split if part == TEST else None))
-        for platform, (part, groups) in judged.items()
-    }
-
-
-def _row(platform: str, part: str, before: Evaluation, after: Evaluation) -> PlatformRow:
-    return PlatformRow(platform, part, before.workloads, before.top_1, after.top_1, before.top_5, after.top_5)
 
 
 def _checkpoint(learner: ContinualDistillation, origin: Checkpoint, lesson: Lesson, learned: Learned) -> Checkpoint:

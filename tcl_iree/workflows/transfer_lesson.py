@@ -54,10 +54,11 @@ def recorded_groups(target: str, groups: Sequence[Group]) -> list[Group]:
     """
     try:
         key = Target.parse(target).key
-    except TargetError:
-        keys = sorted({group.platform for group in groups if group.platform.startswith(target)})
+    except TargetError as error:
+        known = sorted({group.platform for group in groups})
+        keys = [platform for platform in known if platform.startswith(target)]
         if not keys:
-            raise
+            raise TargetError(f"{error}; platforms of the data: {', '.join(known) or 'none'}") from None
         if len(keys) > 1:
             raise OptionError(f"{target} is the beginning of several platforms: {', '.join(keys)}") from None
         key = keys[0]

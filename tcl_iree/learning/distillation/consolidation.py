@@ -3,8 +3,8 @@
     penalty = strength / 2 * sum of keep * F * (weight - anchor)^2          F <- keep * F + F_new
 
 `F` is the diagonal of the Fisher information: how much each weight matters for which candidate of a group is thought
-the best. It needs no labels. Each platform's is scaled to a mean of 1 before it is added, so that all count alike,
-whatever the scale of their scores.
+the best. It needs no labels. Each platform's, as one vector, is brought to length 1 before it is added, so that all
+count alike, whatever the scale of their scores.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def consolidate(
 
 
 def fisher(model: NeuralModel, lists: Sequence[List], most: int, seed: int = 0) -> State:
-    """The diagonal of the Fisher information of a network's weights, scaled to a mean of 1.
+    """The diagonal of the Fisher information of a network's weights, as one vector of length 1.
 
     The likelihood is that of a candidate being the best of its list: a softmax over scores. Which one it is is drawn
     from the model's own chances, as the definition wants.
@@ -106,5 +106,5 @@ def fisher(model: NeuralModel, lists: Sequence[List], most: int, seed: int = 0) 
             drawn = int(rng.choice(len(weights), p=weights / weights.sum()))
             for name, slope in zip(named, torch.autograd.grad(chances[drawn], list(named.values())), strict=True):
                 total[name] += slope * slope
-    scale = torch.cat([value.flatten() for value in total.values()]).mean().clamp(min=1e-30)
-    return {name: (value / scale).cpu().numpy() for name, value in total.items()}
+    length = torch.cat([value.flatten() for value in total.values()]).norm().clamp(min=1e-30)
+    return {name: (value / length).cpu().numpy() for name, value in total.items()}
