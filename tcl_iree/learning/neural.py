@@ -43,7 +43,7 @@ class TrainingRecipe:
         groups: so many of them in one step.
         clip: gradients longer than this are shortened.
         average: the weights that are judged and kept are a running mean of those of the steps; this much of it stays at
-            each.
+            each, less at the first.
         update_rate, update_steps: for learning from a few more measurements.
     """
 
@@ -136,7 +136,7 @@ class NeuralModel(CostModel):
             loss = self._epoch(learner, lists, optimizer, rng, penalty)
             epoch = Epoch(number, loss, *self._validate(validation, held))
             progress = progress.after(epoch)
-            if progress.stale == 0:
+            if progress.keep:
                 best = copy.deepcopy(self.network.state_dict())
             kept.keep(progress, best)
             options.say(epoch)
@@ -230,9 +230,12 @@ class NeuralModel(CostModel):
         losses = []
         for batch in self._batches(given, rng):
             losses.append(self._step(learner, batch, optimizer, penalty))
+            # The untrained weights must not outweigh the first steps, which may be all there are.
+            steps = max(int(state["step"]) for state in optimizer.state.values())
+            stays = min(self.recipe.average, steps / (steps + 9))
             with torch.no_grad():
                 for mean, value in zip(self.network.parameters(), learner.parameters(), strict=True):
-                    mean.lerp_(value, 1.0 - self.recipe.average)
+                    mean.lerp_(value, 1.0 - stays)
         return float(np.mean(losses))
 
     def _batches(self, given: Sequence[List], rng: np.random.Generator) -> Iterator[list[List]]:

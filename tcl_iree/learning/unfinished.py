@@ -23,23 +23,25 @@ class Progress:
 
     Attributes:
         stale: epochs since validation was best.
+        keep: whether the last epoch was as good as any. Of equal ones the later is kept: it has learned more.
         best: the weights it was best with.
     """
 
     epochs: tuple[Epoch, ...] = ()
     best_score: float = -1.0
     stale: int = 0
+    keep: bool = True
     best: dict[str, torch.Tensor] | None = None
 
     def after(self, epoch: Epoch) -> Progress:
         """With one more epoch."""
         score = 0.5 * (epoch.top_1 + epoch.top_5)
-        better = score > self.best_score
         return replace(
             self,
             epochs=(*self.epochs, epoch),
             best_score=max(score, self.best_score),
-            stale=0 if better else self.stale + 1,
+            stale=0 if score > self.best_score else self.stale + 1,
+            keep=score >= self.best_score,
         )
 
 
@@ -117,7 +119,7 @@ class Unfinished:
             ) from None
         self._rng.bit_generator.state = about["rng"]
         epochs = tuple(Epoch(**epoch) for epoch in about["epochs"])
-        return Progress(epochs, about["best_score"], about["stale"], _under(held, "best/"))
+        return Progress(epochs, about["best_score"], about["stale"], best=_under(held, "best/"))
 
     def _restore_optimizer(self, held: dict[str, torch.Tensor]) -> None:
         whole = self._optimizer.state_dict()
