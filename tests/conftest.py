@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import torch
 
 from tcl_iree.frontend import extract, load_model
 from tcl_iree.measure.builder import Builder
@@ -21,6 +22,15 @@ QUICK = TimingPolicy(slice_seconds=(0.001,), round_seconds=0.01, min_rounds=3, m
 @pytest.fixture(scope="session")
 def target() -> Target:
     return Target.parse("cpu,threads=1")
+
+
+@pytest.fixture(scope="module")
+def one_thread() -> Iterator[None]:
+    """Networks in tests are too small to share out, and other tests' processes are there too."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
 
 
 @pytest.fixture(scope="session")

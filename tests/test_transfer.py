@@ -6,7 +6,6 @@ import gc
 import json
 import os
 import weakref
-from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -55,12 +54,7 @@ QUICK = FitOptions(epochs=1, seed=1)
 ONE_MODEL = [name for name, made in LEARNERS.items() if issubclass(made, OneModel)]
 
 
-@pytest.fixture(scope="module", autouse=True)
-def one_thread() -> Iterator[None]:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 @pytest.fixture(scope="module")
