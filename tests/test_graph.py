@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 import tcl_iree
+from tcl_iree.database import Database
 from tcl_iree.errors import LibraryError, ScheduleError
 from tcl_iree.frontend import Model, extract, load_model
 from tcl_iree.frontend.model_ops import model_ops
@@ -189,6 +190,18 @@ def test_a_library_is_built_under_the_layouts_of_its_base(small: Model, target: 
     library, problems = build_library(target, base[0], [])
     assert not problems
     assert f"@{'__transform_main'}(" in library.graph
+
+
+def test_a_guided_run_that_is_repeated_asks_for_the_same_schedules(small: Model, tmp_path: Path) -> None:
+    options = {"target": TARGET, "trials": 2, "scope": "quick", "seconds": 0.2, "base": "plain", "top": 2}
+    tried = []
+    with Database(tmp_path / "trials.db") as database:
+        for _ in range(2):
+            found = tcl_iree.tune(small, database=database, **options)
+            assert any("layouts:" in note for note in found.report.notes), "both layouts were looked at"
+            tried.append(set(database.schedules()))
+    assert len(tried[0]) > 5
+    assert tried[0] == tried[1]
 
 
 def network(seed: int) -> tuple[nn.Module, tuple[int, ...]]:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tcl_iree.database import Database, default_database
+from tcl_iree.database import Database, ScheduleRecord, default_database
 from tcl_iree.errors import MeasureError, TclIreeError
 from tcl_iree.frontend import Dispatch, Extraction, Model, load_model
 from tcl_iree.measure.builder import IREE_VERSION, Builder
@@ -166,13 +166,13 @@ class _Tuning:
         """The model with the layouts it has or with others, whichever a short search of both finds faster."""
         wanted = self._options.layouts
         changed = None if wanted == KEEP else self._changed(kept.base)
-        if changed and wanted == CHANGE:
-            self._open_searches(changed, builder, runner)
-            return changed
-        self._open_searches(kept, builder, runner)
-        if not changed:
-            return kept
-        self._open_searches(changed, builder, runner)
+        forms = [changed] if changed and wanted == CHANGE else [kept, changed] if changed else [kept]
+        records = self._database.schedules()
+        similar = self._similar(records, [kept, *forms])
+        for form in forms:
+            self._open_searches(form, records, similar, builder, runner)
+        if not changed or changed is forms[0]:
+            return forms[0]
         options = self._options
         limit = options.time_limit and _LOOK_SHARE * options.time_limit
         short = replace(options, trials=min(_LOOK, options.budget), effort="default", time_limit=limit)
@@ -205,14 +205,25 @@ class _Tuning:
             self._notes.append(f"the layouts are the model's own, since with others it does not compile: {error}")
             return None
 
-    def _open_searches(self, form: _Form, builder: Builder, runner: Runner) -> None:
+    def _similar(self, records: Mapping[str, ScheduleRecord], forms: Sequence[_Form]) -> Similar | None:
+        """What to start from, the model's own workloads in all its forms left out; None where no model guides."""
+        if self._options.strategy not in GUIDED:
+            return None
+        own = {dispatch.workload.key for form in forms for dispatch in form.extraction.dispatches}
+        return Similar(self._database, records, self._target, own)
+
+    def _open_searches(
+        self,
+        form: _Form,
+        records: Mapping[str, ScheduleRecord],
+        similar: Similar | None,
+        builder: Builder,
+        runner: Runner,
+    ) -> None:
         """One search for each workload, heaviest first."""
         extraction = form.extraction
         self._say("measuring IREE's default", total=len(extraction.dispatches))
         searches = []
-        records, options = self._database.schedules(), self._options
-        own = {dispatch.workload.key for dispatch in extraction.dispatches}
-        similar = Similar(self._database, records, self._target, own) if options.strategy in GUIDED else None
         for dispatch in extraction.dispatches:
             self._say(f"measuring IREE's default for {dispatch.workload.label}")
             strategy = self._strategy
@@ -220,7 +231,7 @@ class _Tuning:
                 strategy = partial(strategy, seeds=seeds)
             try:
                 searches.append(
-                    WorkloadSearch(dispatch, builder, runner, self._database, records, strategy, options.seed)
+                    WorkloadSearch(dispatch, builder, runner, self._database, records, strategy, self._options.seed)
                 )
             except MeasureError as error:
                 form.left[dispatch.workload.key] = str(error)
