@@ -22,6 +22,7 @@ from tcl_iree.transform_dialect.library_text import compile_command
 from tcl_iree.workflows.base_flags import choose_base
 from tcl_iree.workflows.layouts import with_layouts
 from tcl_iree.workflows.model_library import build_library
+from tcl_iree.workflows.similar import Similar
 from tcl_iree.workload.model_op import ATTENTION, CONV_NCHW, DEPTHWISE_NCHW, MATMUL, MAX_POOL_NCHW
 
 TARGET = "cpu,threads=1"
@@ -192,7 +193,17 @@ def test_a_library_is_built_under_the_layouts_of_its_base(small: Model, target: 
     assert f"@{'__transform_main'}(" in library.graph
 
 
-def test_a_guided_run_that_is_repeated_asks_for_the_same_schedules(small: Model, tmp_path: Path) -> None:
+def test_a_guided_run_that_is_repeated_asks_for_the_same_schedules(
+    small: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left_out: list[set[str]] = []
+
+    class Watched(Similar):
+        def __init__(self, database, records, target, own) -> None:
+            left_out.append(set(own))
+            super().__init__(database, records, target, own)
+
+    monkeypatch.setattr("tcl_iree.workflows.tune.Similar", Watched)
     options = {"target": TARGET, "trials": 2, "scope": "quick", "seconds": 0.2, "base": "plain", "top": 2}
     tried = []
     with Database(tmp_path / "trials.db") as database:
@@ -200,6 +211,8 @@ def test_a_guided_run_that_is_repeated_asks_for_the_same_schedules(small: Model,
             found = tcl_iree.tune(small, database=database, **options)
             assert any("layouts:" in note for note in found.report.notes), "both layouts were looked at"
             tried.append(set(database.schedules()))
+            measured = {workload.key for workload in database.workloads()}
+            assert all(measured <= own for own in left_out), "the model's workloads under both layouts"
     assert len(tried[0]) > 5
     assert tried[0] == tried[1]
 
