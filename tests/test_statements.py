@@ -54,7 +54,7 @@ def log(value: float) -> float:
 
 def test_the_graph_has_every_loop_and_tensor(graph: LoopGraph) -> None:
     # Around: 3 x 2 workgroups, 5 x 5 tiles in each, 12 steps of k. Inside: 4 x 10 x 8.
-    assert [int(graph.trips(depth)[0]) for depth in range(graph.depth)] == [3, 2, 5, 5, 12]
+    assert [int(graph.trips[depth][0]) for depth in range(graph.depth)] == [3, 2, 5, 5, 12]
     assert [int(extent[0]) for extent in graph.extents[-1]] == [4, 10, 8]
     assert len(graph.tensors) == 3
     lhs, rhs, out = graph.tensors
@@ -67,10 +67,10 @@ def test_the_graph_has_every_loop_and_tensor(graph: LoopGraph) -> None:
 
 def test_footprints_reuse_and_intensity(graph: LoopGraph) -> None:
     lhs, rhs, out = graph.tensors
-    assert [graph.footprint(tensor, 0)[0] for tensor in (lhs, rhs, out)] == [60 * 96, 96 * 100, 60 * 100]
-    assert [graph.footprint(tensor, 2)[0] for tensor in (lhs, rhs, out)] == [20 * 96, 96 * 50, 20 * 50]
+    assert [graph.footprint(tensor)[0, 0] for tensor in (lhs, rhs, out)] == [60 * 96, 96 * 100, 60 * 100]
+    assert [graph.footprint(tensor)[2, 0] for tensor in (lhs, rhs, out)] == [20 * 96, 96 * 50, 20 * 50]
     assert graph.bytes[5][0] == 4 * (4 * 8 + 8 * 10 + 4 * 10)
-    assert graph.intensity(0)[0] == pytest.approx(2 * 60 * 100 * 96 / (4 * (60 * 96 + 96 * 100 + 60 * 100)))
+    assert graph.intensity[0][0] == pytest.approx(2 * 60 * 100 * 96 / (4 * (60 * 96 + 96 * 100 + 60 * 100)))
     # The right operand is used again by the next tile of rows, after 5 x 12 iterations that touch 4 x 50 results.
     assert [value[0] for value in graph.reuse(rhs)] == [60, 4 * (4 * 96 + 96 * 50 + 4 * 50), 5]
     assert [value[0] for value in graph.reuse(lhs)] == [12, 4 * (4 * 96 + 96 * 10 + 4 * 10), 5]
@@ -143,7 +143,7 @@ def test_what_is_peeled_off_is_not_counted_twice(tmp_path: Path) -> None:
     graphs = [graph for graph in loop_graphs(workload, steps) if graph.nest.role == "root"]
     assert len(graphs) == 2
     points = [
-        graph.points[-1][0] * np.prod([graph.trips(depth)[0] for depth in range(graph.depth)]) for graph in graphs
+        graph.points[-1][0] * np.prod([graph.trips[depth][0] for depth in range(graph.depth)]) for graph in graphs
     ]
     # Workgroups of 16 rows in tiles of 6: two of them, and 4 rows left over.
     assert points == [64 * 128 * 96 * 12 / 16, 64 * 128 * 96 * 4 / 16]
@@ -153,8 +153,8 @@ def test_windows_overlap(tmp_path: Path) -> None:
     workload = workload_of(convolution(4, 8, 10, 3), tmp_path, TARGET)
     (steps,) = StepReader(workload, TARGET).read([None])
     graph = next(graph for graph in loop_graphs(workload, steps) if graph.op.computes == "conv")
-    image = max(graph.tensors, key=lambda tensor: graph.footprint(tensor, 0)[0])
-    assert graph.footprint(image, 0)[0] == np.prod(graph.graph.nodes[image]["operand"].shape)
+    image = max(graph.tensors, key=lambda tensor: graph.footprint(tensor)[0, 0])
+    assert graph.footprint(image)[0, 0] == np.prod(graph.graph.nodes[image]["operand"].shape)
 
 
 def test_there_are_enough_features_and_each_has_a_name() -> None:

@@ -56,30 +56,32 @@ class LoopGraph:
         # What packs and unpacks data computes nothing, though it has the loops of the op it is for.
         self.moves = nest.role in ("pack", "unpack")
         self.flops = 0 if self.moves else op.flops
-        values = numbers.astype(np.float64)
-        self.count = len(values)
-        self.depth = len(nest.around)
-        self._trips = [np.maximum(values[:, 2 * depth], 1.0) for depth in range(self.depth)]
-        self._sizes = [values[:, 2 * depth + 1] for depth in range(self.depth)]
-        # Extent of each of the op's loops inside the first so many loops around it.
-        self.extents: list[list[np.ndarray]] = [[np.full(self.count, float(loop.size)) for loop in op.loops]]
-        for around, size in zip(nest.around, self._sizes, strict=True):
-            inner = list(self.extents[-1])
+        values = numbers.T.astype(np.float64)
+        self.count, self.depth = len(numbers), len(nest.around)
+        # Iterations of each of the loops around: depth x candidate.
+        self.trips = np.maximum(values[0 : 2 * self.depth : 2], 1.0)
+        self._sizes = values[1 : 2 * self.depth : 2]
+        # Extent of each of the op's loops inside the first so many loops around it: depth x loop x candidate.
+        self.extents = np.full((self.depth + 1, len(op.loops), self.count), np.inf)
+        self.extents[0] = np.array([loop.size for loop in op.loops], np.float64)[:, None]
+        for depth, around in enumerate(nest.around):
             if around.origin >= 0:
-                inner[around.origin] = np.minimum(inner[around.origin], np.maximum(size, 1.0))
-            self.extents.append(inner)
+                self.extents[depth + 1, around.origin] = np.maximum(self._sizes[depth], 1.0)
+        np.minimum.accumulate(self.extents, axis=0, out=self.extents)
         left = self.extents[-1]
         for column, (origin, _) in enumerate(nest.inside, 2 * self.depth):
-            left[origin] = np.clip(values[:, column], 1.0, left[origin])
+            left[origin] = np.clip(values[column], 1.0, left[origin])
         self._vectors: dict[int, Vectors] = {}
         self.tensors = [("tensor", number) for number, operand in enumerate(op.operands) if operand.shape]
+        self._apart = {tensor: _strides(self.operand(tensor)) for tensor in self.tensors}
+        self._footprints: dict[tuple[str, int], np.ndarray] = {}
 
     @cached_property
     def graph(self) -> nx.DiGraph:
         """Loops and tensors as nodes, strides on the edges."""
         graph = nx.DiGraph()
         for depth, around in enumerate(self.nest.around):
-            graph.add_node(("loop", depth), trips=self._trips[depth], size=self._sizes[depth], kind=around.kind,
+            graph.add_node(("loop", depth), trips=self.trips[depth], size=self._sizes[depth], kind=around.kind,
                            level=around.level, origin=around.origin)  # fmt: skip
         for number, extent in enumerate(self.extents[-1]):
             graph.add_node((INSIDE, number), trips=extent, size=np.ones(self.count), kind=self.op.loops[number].kind,
@@ -87,7 +89,7 @@ class LoopGraph:
         loops = list(graph.nodes(data=True))
         for tensor in self.tensors:
             graph.add_node(tensor, operand=self.operand(tensor), width=self.width(tensor))
-            apart = _strides(self.operand(tensor))
+            apart = self._apart[tensor]
             for node, data in loops:
                 if data["origin"] in apart:
                     graph.add_edge(node, tensor, stride=apart[data["origin"]] * data["size"])
@@ -106,51 +108,58 @@ class LoopGraph:
         """Bytes of the widest element."""
         return max(map(self.width, self.tensors), default=4)
 
-    def trips(self, depth: int) -> np.ndarray:
-        """Iterations of one of the loops around."""
-        return self._trips[depth]
-
     @cached_property
+    def entered(self) -> np.ndarray:
+        """How often what is inside each of the loops around runs: depth x candidate."""
+        return np.multiply.accumulate(self.trips, axis=0)
+
+    @property
     def runs(self) -> np.ndarray:
         """How often what is left inside all loops runs."""
-        return np.prod([np.ones(self.count), *self._trips], axis=0)
+        return self.entered[-1] if self.depth else np.ones(self.count)
 
     @cached_property
     def workgroups(self) -> np.ndarray:
         """How many workgroups the op is shared out to."""
         groups = np.ones(self.count)
         for depth, around in enumerate(self.nest.around):
-            groups = groups * self.trips(depth) if around.level == "workgroup" else groups
+            groups = groups * self.trips[depth] if around.level == "workgroup" else groups
         return groups
 
     @cached_property
-    def points(self) -> list[np.ndarray]:
-        """Points of the op's iteration space inside the first so many loops."""
-        return [np.prod(extents, axis=0) if extents else np.ones(self.count) for extents in self.extents]
+    def points(self) -> np.ndarray:
+        """Points of the op's iteration space inside the first so many loops: depth x candidate."""
+        return self.extents.prod(axis=1)
 
-    def footprint(self, tensor: tuple[str, int], depth: int) -> np.ndarray:
-        """Elements of a tensor touched inside the first `depth` loops."""
-        operand = self.operand(tensor)
-        total = np.ones(self.count)
+    def footprint(self, tensor: tuple[str, int]) -> np.ndarray:
+        """Elements of a tensor touched inside the first so many loops: depth x candidate."""
+        if tensor not in self._footprints:
+            self._footprints[tensor] = self._footprint(self.operand(tensor))
+        return self._footprints[tensor]
+
+    def _footprint(self, operand: Operand) -> np.ndarray:
+        total = np.ones((self.depth + 1, self.count))
         for index, size in zip(indices(operand), operand.shape, strict=False):
-            span = np.ones(self.count)
+            if not index:
+                total *= float(size)
+                continue
+            span: np.ndarray | float = 1.0 - sum(index.values())
             for loop, factor in index.items():
-                span = span + factor * (self.extents[depth][loop] - 1.0)
-            total = total * np.minimum(span if index else float(size), float(size))
+                span = span + (factor * self.extents[:, loop] if factor > 1 else self.extents[:, loop])
+            total *= np.minimum(span, float(size))
         return total
 
     @cached_property
-    def bytes(self) -> list[np.ndarray]:
-        """Bytes of all tensors touched inside the first so many loops."""
-        return [
-            sum((self.footprint(tensor, depth) * self.width(tensor) for tensor in self.tensors), np.zeros(self.count))
-            for depth in range(self.depth + 1)
-        ]
+    def bytes(self) -> np.ndarray:
+        """Bytes of all tensors touched inside the first so many loops: depth x candidate."""
+        parts = (self.footprint(tensor) * self.width(tensor) for tensor in self.tensors)
+        return sum(parts, np.zeros((self.depth + 1, self.count)))
 
-    def intensity(self, depth: int) -> np.ndarray:
-        """Arithmetic operations for each byte touched inside the first `depth` loops."""
+    @cached_property
+    def intensity(self) -> np.ndarray:
+        """Arithmetic operations for each byte touched inside the first so many loops: depth x candidate."""
         each = self.flops / max(1, self.op.points)
-        return each * self.points[depth] / np.maximum(self.bytes[depth], 1.0)
+        return each * self.points / np.maximum(self.bytes, 1.0)
 
     def reuse(self, tensor: tuple[str, int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Of the innermost loop that uses a tensor's elements again.
@@ -162,8 +171,8 @@ class LoopGraph:
         apart, touched, times = (np.zeros(self.count) for _ in range(3))
         inner = np.ones(self.count)
         for depth in range(self.depth - 1, -1, -1):
-            trips = self.trips(depth)
-            if not self.graph.has_edge(("loop", depth), tensor):
+            trips = self.trips[depth]
+            if self.nest.around[depth].origin not in self._apart[tensor]:
                 first = (times == 0) & (trips > 1)
                 apart = np.where(first, inner, apart)
                 touched = np.where(first, self.bytes[depth + 1], touched)
@@ -178,7 +187,7 @@ class LoopGraph:
         return self._vectors[lanes]
 
     def _as_vectors(self, lanes: int) -> Vectors:
-        extents, apart = self.extents[-1], {tensor: _strides(self.operand(tensor)) for tensor in self.tensors}
+        extents, apart = self.extents[-1], self._apart
         along = np.ones(self.count)
         strides = {tensor: np.zeros(self.count) for tensor in self.tensors}
         for number, loop in enumerate(self.op.loops):
@@ -190,7 +199,7 @@ class LoopGraph:
         groups = np.ceil(along / lanes)
         loads = {}
         for tensor in self.tensors:
-            read = np.prod([extents[number] for number in apart[tensor]] or [np.ones(self.count)], axis=0)
+            read = extents[list(apart[tensor])].prod(axis=0)
             # Neighbours fill vectors; what does not move is spread over one; anything else comes element by element.
             loads[tensor] = np.where(strides[tensor] == 1, read / along * groups, read)
         return Vectors(along, groups, self.points[-1] / along * groups, strides, loads)

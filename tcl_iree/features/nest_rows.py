@@ -76,13 +76,8 @@ def _rows(
         names = (
             [(f"nest:{loop.level}", graph.nest.role) for loop in around] + [("nest:tensor", "")] * len(tensors) + names
         )
-        outer = np.ones(graph.count)
-        loops = []
-        for depth in range(graph.depth):
-            outer = outer * graph.trips(depth)
-            loops.append(_around(graph, depth, outer, hardware))
-        numbers = loops + [_tensor(graph, tensor, hardware) for tensor in tensors] + numbers
-    return names, np.stack(numbers, 1)
+        numbers = [_around(graph, hardware), *(_tensor(graph, tensor, hardware) for tensor in tensors), *numbers]
+    return names, np.concatenate(numbers, 1)
 
 
 def _joined(parts: Sequence[NestRows], count: int) -> NestRows:
@@ -90,25 +85,32 @@ def _joined(parts: Sequence[NestRows], count: int) -> NestRows:
     return NestRows([name for part in parts for name in part.names], np.concatenate(numbers, 1))
 
 
-def _log(values: np.ndarray) -> np.ndarray:
-    return np.log2(np.maximum(values, 2.0**-16)) / 8.0
+def _logs(*columns: np.ndarray) -> np.ndarray:
+    """Logarithms of columns, which come first."""
+    return np.log2(np.maximum(np.stack(columns), 2.0**-16)) / 8.0
 
 
-def _around(graph: LoopGraph, depth: int, outer: np.ndarray, hardware: Hardware) -> np.ndarray:
-    """Of one loop around the op.
+def _around(graph: LoopGraph, hardware: Hardware) -> np.ndarray:
+    """Of the loops around the op.
 
     Iterations, points inside in all and of the whole, bytes inside beside both caches, work for each byte, whether it
     reduces, how much more than there is its iterations cover, how often what is inside runs, and how often the op's
     bytes would pass if nothing stayed from one run to the next.
     """
-    loop, trips = graph.nest.around[depth], graph.trips(depth)
-    held, points = graph.bytes[depth + 1], graph.points[depth + 1]
-    waste = trips * points / graph.points[depth] if loop.origin >= 0 else np.ones(graph.count)
-    return _row(
-        _log(trips), _log(points) / 2, _log(points / graph.points[0]) / 2, _log(held / max(1, hardware.l1_bytes)),
-        _log(held / max(1, hardware.l2_bytes)), _log(graph.intensity(depth + 1)),
-        np.full(graph.count, float(loop.kind == "reduction")), np.clip(waste - 1.0, 0.0, 1.0), _log(outer) / 2,
-        _log(held * outer / np.maximum(graph.bytes[0], 1.0)),
+    loops, trips = graph.nest.around, graph.trips
+    if not loops:
+        return np.zeros((graph.count, 0, COLUMNS), np.float32)
+    held, points, outer = graph.bytes[1:], graph.points[1:], graph.entered
+    tiles = np.array([loop.origin >= 0 for loop in loops])[:, None]
+    waste = np.where(tiles, trips * points / graph.points[:-1], 1.0)
+    reduces = np.array([[float(loop.kind == "reduction")] for loop in loops])
+    logs = _logs(
+        trips, points, points / graph.points[0], held / max(1, hardware.l1_bytes), held / max(1, hardware.l2_bytes),
+        graph.intensity[1:], outer, held * outer / np.maximum(graph.bytes[0], 1.0),
+    )  # fmt: skip
+    return _rows_of(
+        logs[0], logs[1] / 2, logs[2] / 2, logs[3], logs[4], logs[5], np.broadcast_to(reduces, trips.shape),
+        np.clip(waste - 1.0, 0.0, 1.0), logs[6] / 2, logs[7],
     )  # fmt: skip
 
 
@@ -125,18 +127,19 @@ def _tensor(graph: LoopGraph, tensor: tuple[str, int], hardware: Hardware) -> np
     between lanes and whether there is none, and how often its bytes pass if nothing stays.
     """
     width = graph.width(tensor)
-    whole, inside = graph.footprint(tensor, 0) * width, graph.footprint(tensor, graph.depth) * width
+    held = graph.footprint(tensor)
+    whole, inside = held[0] * width, held[-1] * width
     apart, between, times = graph.reuse(tensor)
     vectors = graph.vectors(_lanes(graph, hardware))
     stride = vectors.strides[tensor]
-    return _row(
-        _log(vectors.loads[tensor] / vectors.total), np.full(graph.count, float(graph.operand(tensor).is_output)),
-        _log(inside / max(1, hardware.l1_bytes)), _log(np.maximum(apart, 1.0)),
-        np.where(times > 0, _log(between / max(1, hardware.l1_bytes)), -2.0),
-        np.where(times > 0, _log(between / max(1, hardware.l2_bytes)), -2.0), _log(np.maximum(times, 1.0)),
-        _log(np.maximum(stride, 1.0)), (stride == 0).astype(np.float64),
-        _log(inside * graph.runs / np.maximum(whole, 1.0)),
+    logs = _logs(
+        vectors.loads[tensor] / vectors.total, inside / max(1, hardware.l1_bytes), np.maximum(apart, 1.0),
+        between / max(1, hardware.l1_bytes), between / max(1, hardware.l2_bytes), np.maximum(times, 1.0),
+        np.maximum(stride, 1.0), inside * graph.runs / np.maximum(whole, 1.0),
     )  # fmt: skip
+    logs[3:5] = np.where(times > 0, logs[3:5], -2.0)
+    written = np.full(graph.count, float(graph.operand(tensor).is_output))
+    return _rows_of(logs[0], written, *logs[1:7], (stride == 0).astype(np.float64), logs[7])
 
 
 def _inside(graph: LoopGraph, hardware: Hardware, flops: int) -> np.ndarray:
@@ -146,20 +149,22 @@ def _inside(graph: LoopGraph, hardware: Hardware, flops: int) -> np.ndarray:
     of the result beside the registers, loads for each vector operation, workgroups beside cores, how long cores wait
     for the last ones, how often it runs, and its share of the dispatch's work.
     """
-    ones = np.ones(graph.count)
     lanes = _lanes(graph, hardware)
-    parallel, reduction = ones, ones
-    for extent, loop in zip(graph.extents[-1], graph.op.loops, strict=True):
-        parallel = parallel * extent if loop.kind == "parallel" else parallel
-        reduction = reduction * extent if loop.kind == "reduction" else reduction
+    kinds = [loop.kind for loop in graph.op.loops]
+    parallel, reduction = (
+        graph.extents[-1, [number for number, given in enumerate(kinds) if given == kind]].prod(axis=0)
+        for kind in ("parallel", "reduction")
+    )
     vectors = graph.vectors(lanes)
-    loads = sum((vectors.loads[tensor] for tensor in graph.tensors if not graph.operand(tensor).is_output), 0.0 * ones)
+    inputs = (vectors.loads[tensor] for tensor in graph.tensors if not graph.operand(tensor).is_output)
+    loads = sum(inputs, np.zeros(graph.count))
     cores, groups = max(1, hardware.cores), graph.workgroups
-    return _row(
-        _log(parallel), _log(reduction), _log(vectors.groups), 1.0 - vectors.along / (vectors.groups * lanes),
-        _log(parallel / vectors.along * vectors.groups / max(1, hardware.vector_registers)),
-        _log(loads / vectors.total), _log(groups / cores), 1.0 - groups / (np.ceil(groups / cores) * cores),
-        _log(graph.runs) / 2, np.full(graph.count, graph.flops / max(1, flops)),
+    registers = parallel / vectors.along * vectors.groups / max(1, hardware.vector_registers)
+    logs = _logs(parallel, reduction, vectors.groups, registers, loads / vectors.total, groups / cores, graph.runs)
+    return _rows_of(
+        *logs[:3], 1.0 - vectors.along / (vectors.groups * lanes), *logs[3:6],
+        1.0 - groups / (np.ceil(groups / cores) * cores), logs[6] / 2,
+        np.full(graph.count, graph.flops / max(1, flops)),
     )  # fmt: skip
 
 
@@ -167,5 +172,7 @@ def _lanes(graph: LoopGraph, hardware: Hardware) -> int:
     return max(1, hardware.vector_bytes // graph.widest)
 
 
-def _row(*columns: np.ndarray) -> np.ndarray:
-    return np.stack(columns, 1).astype(np.float32)
+def _rows_of(*columns: np.ndarray) -> np.ndarray:
+    """Columns, each of one row or of row x candidate, as candidate x row x column."""
+    made = np.stack(columns, -1, dtype=np.float32)
+    return made[:, None] if made.ndim == 2 else made.swapaxes(0, 1)

@@ -152,7 +152,7 @@ def _arithmetic(graph: LoopGraph) -> np.ndarray:
 def _levels(graph: LoopGraph) -> np.ndarray:
     ones = np.ones(graph.count)
     columns = []
-    around = [(loop, graph.trips(depth)) for depth, loop in enumerate(graph.nest.around)]
+    around = [(loop, graph.trips[depth]) for depth, loop in enumerate(graph.nest.around)]
     for level in _LEVELS:
         mine = [trips for loop, trips in around if loop.level == level]
         columns += [_log(len(mine) * ones), _log(np.prod(mine, axis=0) if mine else 0 * ones)]
@@ -189,7 +189,7 @@ def _order(graph: LoopGraph) -> np.ndarray:
     total, most = ones, ones
     depth_of, trips_of, reduces = 0 * ones, 0 * ones, 0 * ones
     for depth, loop in enumerate(graph.nest.around):
-        trips = graph.trips(depth)
+        trips = graph.trips[depth]
         if loop.origin >= 0:
             before = np.maximum(graph.extents[depth][loop.origin], 1.0)
             over = np.maximum(trips * graph.extents[depth + 1][loop.origin] / before, 1.0)
@@ -210,7 +210,7 @@ def _balance(graph: LoopGraph, cores: int) -> np.ndarray:
 def _intensities(graph: LoopGraph) -> np.ndarray:
     """At ten depths, evenly from the outermost to the innermost."""
     depths = np.linspace(0, graph.depth, _DEPTHS).round().astype(int)
-    return _columns(*(_log(graph.intensity(int(depth))) for depth in depths))
+    return _columns(*(_log(graph.intensity[depth]) for depth in depths))
 
 
 def _buffers(graph: LoopGraph) -> np.ndarray:
@@ -228,11 +228,11 @@ def _buffer(graph: LoopGraph, tensor: tuple[str, int]) -> np.ndarray:
     both = operand.is_output and reduces
     stride = _innermost_stride(graph, tensor)
     accesses = graph.points[0]
-    touched, distinct = accesses * width, graph.footprint(tensor, 0) * width
+    touched, distinct = accesses * width, graph.footprint(tensor)[0] * width
     spread = np.clip(stride * width / LINE_BYTES, width / LINE_BYTES, 1.0)
     lines, distinct_lines = np.maximum(accesses * spread, 1.0), np.maximum(distinct / LINE_BYTES, 1.0)
     apart, between, times = graph.reuse(tensor)
-    inside = (graph.points[-1] > graph.footprint(tensor, graph.depth)) & (times == 0)
+    inside = (graph.points[-1] > graph.footprint(tensor)[-1]) & (times == 0)
     uses = np.maximum(times, 1.0)
     return _columns(
         (not operand.is_output) * ones, (operand.is_output and not both) * ones, both * ones, _log(touched),
@@ -272,5 +272,5 @@ def _caches(graph: LoopGraph, hardware: Hardware) -> np.ndarray:
     columns = []
     for depth in (inside[-1] if inside else 0, graph.depth):
         held = graph.bytes[depth]
-        columns += [held > hardware.l1_bytes, held > hardware.l2_bytes, _log(held), _log(graph.intensity(depth))]
+        columns += [held > hardware.l1_bytes, held > hardware.l2_bytes, _log(held), _log(graph.intensity[depth])]
     return _columns(*(column.astype(np.float64) for column in columns))

@@ -86,10 +86,8 @@ def _cost(graph: LoopGraph, hardware: Hardware) -> np.ndarray:
     count = graph.count
     width = graph.widest
     lanes = max(1.0, hardware.vector_bytes / width)
-    outer = [np.ones(count)]
-    for depth in range(graph.depth):
-        outer.append(outer[-1] * graph.trips(depth))
-    executed = outer[-1] * graph.points[-1]  # more than the op has, where tiles overlap its end
+    outer = [np.ones(count), *graph.entered]
+    executed = graph.runs * graph.points[-1]  # more than the op has, where tiles overlap its end
     parallel, innermost = np.ones(count), np.ones(count)
     for extent, loop in zip(graph.extents[-1], graph.op.loops, strict=True):
         parallel = parallel * extent if loop.kind == "parallel" else parallel
