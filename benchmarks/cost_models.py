@@ -65,14 +65,17 @@ def main() -> None:
     test = [group for group in parts[TEST] if len(group) > _LEAST_POOL]
     if not test:
         raise SystemExit(f"no test workload has {_LEAST_POOL} measured programs; collect more")
-    run = fingerprint((arguments.epochs, _RATES, _USUAL), [*learning, *test])
+    # Training knows nothing of the test part: its checkpoints serve whatever is measured of that.
+    taught = fingerprint((arguments.epochs, _RATES, _USUAL), learning)
+    run = fingerprint(taught, test)
     before = {} if arguments.no_save else recorded("cost_models")
     before = before if before.get("run") == run else {}  # figures of other data stand beside nothing
     known = before.get("models", {})
     pools: dict[str, list[list[Ranked]]] = {}
     for name in arguments.models:
         made = [
-            _trained(name, learning, seed, arguments, run) for seed in (arguments.seeds if name not in _FLOORS else [0])
+            _trained(name, learning, seed, arguments, taught)
+            for seed in (arguments.seeds if name not in _FLOORS else [0])
         ]
         for checkpoint, _ in made:
             split.refuse_overlap(checkpoint.training_keys, test)
@@ -98,17 +101,17 @@ def main() -> None:
 
 
 def _trained(
-    name: str, groups: list[Group], seed: int, arguments: argparse.Namespace, run: str
+    name: str, groups: list[Group], seed: int, arguments: argparse.Namespace, taught: str
 ) -> tuple[Checkpoint, float]:
     """A checkpoint and the seconds its training took; one of the same data and settings is used again."""
-    path = arguments.output / run / f"{name}-{seed}"
+    path = arguments.output / taught / f"{name}-{seed}"
     if not path.with_suffix(".json").exists():
         if name in _FLOORS:
             Checkpoint(make_model(name), (), (), {"training_seconds": 0.0}).save(path)
         else:
             setting, rates = _RATES.get(name, _USUAL)
             values: Sequence[float] = rates
-            first = arguments.output / run / f"{name}-{arguments.seeds[0]}"
+            first = arguments.output / taught / f"{name}-{arguments.seeds[0]}"
             if seed != arguments.seeds[0]:  # the rate that was best for the first seed
                 values = (load_checkpoint(first).model.config[setting],)
             tried = [_train(name, groups, seed, arguments.epochs, {setting: value}) for value in values]

@@ -40,3 +40,18 @@ def tensors(arrays: Arrays, device: torch.device | None = None) -> Batch:
 def rows(arrays: Arrays, chosen: np.ndarray | slice) -> Arrays:
     """Some of the candidates."""
     return {name: array[chosen] for name, array in arrays.items()}
+
+
+def by_length(batch: Batch, lengths: Tensor, size: int, run: Callable[[Batch, int], Tensor]) -> Tensor:
+    """What `run` makes of a few candidates at a time, those of like length together: little padding is read.
+
+    Args:
+        lengths: rows of each candidate that are not padding.
+        size: so many candidates at once.
+        run: of candidates and the longest of their lengths; one row a candidate.
+    """
+    order = lengths.argsort()
+    made = []
+    for chosen in order.split(size):
+        made.append(run({name: value[chosen] for name, value in batch.items()}, int(lengths[chosen[-1]])))
+    return torch.cat(made)[order.argsort()]

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from tcl_iree.features.steps import Candidate
 from tcl_iree.features.tokens import Tokenizer
 from tcl_iree.features.vocabulary import COLUMNS, KINDS, ROLES
-from tcl_iree.learning.encoding import Arrays, Batch, Encoder
+from tcl_iree.learning.encoding import Arrays, Batch, Encoder, by_length
 from tcl_iree.learning.mamba_block import VECTOR, Carried, MambaBlock
 from tcl_iree.learning.native_scan import SequenceWeights, native_scan
 from tcl_iree.learning.network import Network
@@ -75,7 +75,8 @@ class MambaNetwork(Network):
     def embedding(self, batch: Batch) -> Tensor:
         """The sequence's end, and the mean over its rows."""
         if self.training or torch.is_grad_enabled():
-            return self._by_length(batch)
+            lengths = batch["lengths"]
+            return by_length(batch, lengths, len(lengths) if lengths.is_cuda else _CHUNK, self._of_rows)
         return self._quickly(batch)
 
     def score(self, embedding: Tensor, batch: Batch) -> Tensor:
@@ -109,15 +110,9 @@ class MambaNetwork(Network):
         last = rows[torch.arange(len(rows), device=rows.device), lengths - 1]
         return torch.cat([last, mean], dim=-1)
 
-    def _by_length(self, batch: Batch) -> Tensor:
-        """The same sequence by sequence, those of like length together: little padding is read."""
-        order = batch["lengths"].argsort()
-        made = []
-        for chosen in order.split(len(order) if order.is_cuda else _CHUNK):
-            longest = int(batch["lengths"][chosen].max())
-            part = {name: value[chosen, :longest] if value.ndim > 1 else value[chosen] for name, value in batch.items()}
-            made.append(self._pool(self._read(part, slice(None), None)[0], part["lengths"]))
-        return torch.cat(made)[order.argsort()]
+    def _of_rows(self, batch: Batch, count: int) -> Tensor:
+        """From the first rows of sequences that are no longer."""
+        return self._pool(self._read(batch, slice(0, count), None)[0], batch["lengths"])
 
     def _quickly(self, batch: Batch) -> Tensor:
         """The same without gradients: what all candidates share at the front is read once."""

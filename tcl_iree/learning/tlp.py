@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,13 +13,14 @@ from torch.nn import functional
 from tcl_iree.features.primitives import ARGUMENTS, PrimitiveEncoder
 from tcl_iree.features.steps import Candidate
 from tcl_iree.features.vocabulary import KINDS
-from tcl_iree.learning.encoding import Arrays, Batch, Encoder
+from tcl_iree.learning.encoding import Arrays, Batch, Encoder, by_length
 from tcl_iree.learning.network import Network
 from tcl_iree.target import Target
 from tcl_iree.workload.model import Workload
 
 _HEADS = 8
 _WIDTH = 256
+_CHUNK = 64
 # Kinds of platform a head can be for, in a fixed order. One thread and several are different platforms.
 _CPUS = ("avx512", "avx2", "sse4", "neon")
 _PLATFORMS = (*_CPUS, *(f"{isa} threads" for isa in _CPUS), "cuda", "vulkan", "other")
@@ -79,25 +80,44 @@ class TlpNetwork(Network):
 
     def embedding(self, batch: Batch) -> Tensor:
         """Primitives after attention; summed to one row a candidate."""
-        return self._rows(batch).sum(1)
+        return self._over_primitives(batch, lambda rows, part: rows)
 
     def score(self, embedding: Tensor, batch: Batch) -> Tensor:
         """Not from the summed embedding: as published, heads score primitives and scores are summed."""
-        return self._score(self._rows(batch), batch)
+        return self(batch)
 
     def forward(self, batch: Batch) -> Tensor:
         """See `Network`."""
-        return self._score(self._rows(batch), batch)
+        return self._over_primitives(batch, self._scores).squeeze(-1)
 
-    def _rows(self, batch: Batch) -> Tensor:
-        one_hot = functional.one_hot(batch["kinds"], len(KINDS)).float()
+    def _over_primitives(self, batch: Batch, of: Callable[[Tensor, Batch], Tensor]) -> Tensor:
+        """The sum over primitives of what a function makes of their rows, and of the rows that fill up short scripts.
+
+        Those are all alike: one of them is read, and counts as often as there are.
+        """
+        kinds = batch["kinds"]
+        total = kinds.shape[1]
+        lengths = (kinds != 0).sum(1)
+
+        def summed(part: Batch, longest: int) -> Tensor:
+            read = min(longest + 1, total)
+            counts = torch.ones(read, device=kinds.device)
+            counts[-1] += total - read
+            rows = self._rows(part["kinds"][:, :read], part["arguments"][:, :read], counts)
+            return (of(rows, part) * counts[:, None]).sum(1)
+
+        return by_length(batch, lengths, _CHUNK, summed)
+
+    def _rows(self, kinds: Tensor, arguments: Tensor, counts: Tensor) -> Tensor:
+        one_hot = functional.one_hot(kinds, len(KINDS)).float()
         one_hot[..., 0] = 0.0  # what fills up a short script is all zeros
-        rows = self.rows(torch.cat([one_hot, batch["arguments"]], dim=-1))
-        attended, _ = self.attention(rows, rows, rows, need_weights=False)
+        rows = self.rows(torch.cat([one_hot, arguments], dim=-1))
+        as_often = counts.log().expand(len(counts), -1)
+        attended, _ = self.attention(rows, rows, rows, need_weights=False, attn_mask=as_often)
         return self.blocks(attended + rows)
 
-    def _score(self, rows: Tensor, batch: Batch) -> Tensor:
-        return self.decoders[0](rows).squeeze(-1).sum(1)
+    def _scores(self, rows: Tensor, batch: Batch) -> Tensor:
+        return self.decoders[0](rows)
 
 
 class MtlTlpNetwork(TlpNetwork):
@@ -106,12 +126,12 @@ class MtlTlpNetwork(TlpNetwork):
     name: ClassVar[str] = "mtl-tlp"
     heads: ClassVar[int] = len(_PLATFORMS)
 
-    def _score(self, rows: Tensor, batch: Batch) -> Tensor:
+    def _scores(self, rows: Tensor, batch: Batch) -> Tensor:
         platforms = batch["platform"]
-        scores = rows.new_zeros(len(rows))
+        scores = rows.new_zeros(*rows.shape[:2], 1)
         for platform in platforms.unique().tolist():
             mine = platforms == platform
-            scores = scores.masked_scatter(mine, self.decoders[platform](rows[mine]).squeeze(-1).sum(1))
+            scores[mine] = self.decoders[platform](rows[mine])
         return scores
 
 
