@@ -75,8 +75,7 @@ class MambaNetwork(Network):
     def embedding(self, batch: Batch) -> Tensor:
         """The sequence's end, and the mean over its rows."""
         if self.training or torch.is_grad_enabled():
-            lengths = batch["lengths"]
-            return by_length(batch, lengths, len(lengths) if lengths.is_cuda else _CHUNK, self._of_rows)
+            return self._by_length(batch)
         return self._quickly(batch)
 
     def score(self, embedding: Tensor, batch: Batch) -> Tensor:
@@ -109,6 +108,10 @@ class MambaNetwork(Network):
         mean = (rows * mask).sum(1) / lengths[:, None]
         last = rows[torch.arange(len(rows), device=rows.device), lengths - 1]
         return torch.cat([last, mean], dim=-1)
+
+    def _by_length(self, batch: Batch) -> Tensor:
+        lengths = batch["lengths"]
+        return by_length(batch, lengths, len(lengths) if lengths.is_cuda else _CHUNK, self._of_rows)
 
     def _of_rows(self, batch: Batch, count: int) -> Tensor:
         """From the first rows of sequences that are no longer."""
