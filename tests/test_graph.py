@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +21,7 @@ from tcl_iree.transform_dialect.graph_layouts import Layouts
 from tcl_iree.transform_dialect.library import Library, merge
 from tcl_iree.transform_dialect.library_text import compile_command
 from tcl_iree.workflows.base_flags import choose_base
-from tcl_iree.workflows.layouts import with_layouts
+from tcl_iree.workflows.layouts import formed, untunable_seconds, with_layouts
 from tcl_iree.workflows.model_library import build_library
 from tcl_iree.workflows.similar import Similar
 from tcl_iree.workload.model_op import ATTENTION, CONV_NCHW, DEPTHWISE_NCHW, MATMUL, MAX_POOL_NCHW
@@ -83,6 +84,27 @@ def test_a_product_of_two_inputs_has_no_weights(target: Target) -> None:
     assert op.kind == MATMUL
     assert not op.weights
     assert not Layouts((op,), target).serves
+
+
+def test_a_repeated_constant_is_no_weights(target: Target) -> None:
+    """A linear layer over an image: torch repeats its matrix for every row of pixels, and IREE would pack the copies."""
+    model = imported(nn.Linear(24, 48), 1, 6, 6, 24)
+    assert not any(op.weights for op in model_ops(model, target))
+
+
+def test_a_result_that_must_be_unpacked_is_transposed(target: Target) -> None:
+    model = imported(nn.Conv2d(16, 32, 1), 1, 16, 10, 10)
+    changed = with_layouts(model, target, choose_base("plain", target, None))
+    assert changed
+    assert not changed[1].untunable
+
+
+def test_dispatches_that_are_left_to_iree_count_too(small: Model, target: Target, tmp_path: Path) -> None:
+    base = choose_base("plain", target, None)
+    held = formed(small, target, base)
+    assert held.untunable, "a padded convolution copies its image"
+    assert untunable_seconds(small, target, base, held, tmp_path) > 0
+    assert untunable_seconds(small, target, base, replace(held, untunable=()), tmp_path) == 0
 
 
 def test_scripts_are_read_back(layouts: Layouts) -> None:

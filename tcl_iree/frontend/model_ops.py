@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from math import prod
 from pathlib import Path
 
 from iree.compiler import ir
@@ -41,7 +42,7 @@ def model_ops(model: Model, target: Target) -> tuple[ModelOp, ...]:
                 continue
             key = (op.name, tuple(result.shape), str(result.element_type))
             found[key] += 1
-            if not _constant(op.operands[1], known):
+            if not _constant(op.operands[1], known) or _spread(op.operands[1]):
                 moving.add(key)
     return tuple(ModelOp(*key, count, key not in moving) for key, count in found.items())
 
@@ -68,3 +69,25 @@ def _constant(value: ir.Value, known: dict[ir.Value, bool]) -> bool:
                 len(op.operands) > 0 and all(_constant(operand, known) for operand in op.operands)
             )
     return known[value]
+
+
+def _spread(value: ir.Value) -> bool:
+    """Whether a constant is repeated on the way: IREE leaves that, and whatever follows from it, to the run."""
+    owner = value.owner
+    if not isinstance(owner, ir.Operation | ir.OpView) or owner.operation.name in _CONSTANTS:
+        return False
+    given = [operand for operand in owner.operation.operands if _elements(operand) > 1]
+    read = [operand for operand in given if not _empty(operand)]
+    return _elements(value) > max(map(_elements, read), default=0) or any(map(_spread, read))
+
+
+def _empty(value: ir.Value) -> bool:
+    """Whether a value is a place for a result, not something read."""
+    owner = value.owner
+    return isinstance(owner, ir.Operation | ir.OpView) and owner.operation.name == "tensor.empty"
+
+
+def _elements(value: ir.Value) -> int:
+    if not isinstance(value.type, ir.RankedTensorType) or not value.type.has_static_shape:
+        return 1
+    return prod(value.type.shape)

@@ -110,6 +110,8 @@ class Layouts:
         made.phase("What is packed and unpacked along the innermost dimension becomes a reshape.")
         made.apply_patterns("tensor.fold_into_pack_and_unpack", "linalg.fold_pack_unpack_into_empty")
         made.run_pass("iree-global-opt-simplify-pack-unpack")
+        made.phase("Results that must be unpacked are transposed: that fuses, and has schedules.")
+        made.lower_unpacks()
         return made.text()
 
     def parse(self, text: str) -> Schedule:

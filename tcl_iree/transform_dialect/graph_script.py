@@ -29,6 +29,7 @@ GRAPH_ENTRY = "__transform_main"
 SPEC_FLAG = "--iree-preprocessing-transform-spec-filename"
 _OP = "!transform.any_op"
 _PACK, _UNPACK, _GENERIC = (f'!transform.op<"linalg.{name}">' for name in ("pack", "unpack", "generic"))
+_LOWERED_UNPACK = ("tensor.empty", "linalg.transpose", "tensor.collapse_shape", "tensor.extract_slice", "linalg.copy")
 
 
 @dataclass(frozen=True)
@@ -108,6 +109,13 @@ class GraphScript:
             self._lines += _transposed("%generic", 0, packed.image, "image")
             self._lines += _result_transposed("%image#0", packed.image)
         self._lines.append("}")
+
+    def lower_unpacks(self) -> None:
+        """Turn what still unpacks into transposes and reshapes."""
+        ops = self._named("unpacks")
+        self._add(f'{ops} = transform.structured.match ops{{["linalg.unpack"]}} in %module : ({_OP}) -> {_UNPACK}')
+        made = ", ".join(f'!transform.op<"{name}">' for name in _LOWERED_UNPACK)
+        self._add(f"{self._named('lowered')}:5 = transform.structured.lower_unpack {ops} : ({_UNPACK}) -> ({made})")
 
     def text(self) -> str:
         """The finished script.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import statistics
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,8 +16,11 @@ from tcl_iree.hardware import machine_memory
 from tcl_iree.processes import run_limited, scratch_directory
 from tcl_iree.report.bench import DispatchTime
 from tcl_iree.target import Target
+from tcl_iree.workflows.model_runs import ModelRuns
 
 _SECONDS = 300.0
+# How long a model is run to see where its time goes, and how often at least and at most.
+_PROFILED_SECONDS, _LEAST_CALLS, _MOST_CALLS = 2.0, 3, 200
 
 
 def profile(vmfb: Path, function: str, inputs: Sequence[np.ndarray], target: Target, calls: int) -> list[DispatchTime]:
@@ -50,6 +54,18 @@ def profile(vmfb: Path, function: str, inputs: Sequence[np.ndarray], target: Tar
         for group in groups
     ]
     return sorted(found, key=lambda entry: -entry.share)
+
+
+def dispatch_seconds(runs: ModelRuns, vmfb: Path, inputs: list[np.ndarray], target: Target) -> dict[str, float]:
+    """Seconds of one inference in every dispatch of a compiled model, by name; empty where there is no profiler."""
+    function, _ = runs.entry(vmfb)
+    (once,) = runs.interleave({"once": vmfb}, inputs, 0.0).values()
+    calls = max(_LEAST_CALLS, min(_MOST_CALLS, round(_PROFILED_SECONDS / statistics.median(once))))
+    try:
+        found = profile(vmfb, function, inputs, target, calls)
+    except MeasureError:
+        return {}
+    return {entry.name: entry.seconds * entry.times for entry in found}
 
 
 def _tool(command: list[str]) -> str:

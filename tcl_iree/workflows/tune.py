@@ -28,7 +28,7 @@ from tcl_iree.workflows.base_flags import Base, choose_base, with_stack
 from tcl_iree.workflows.bench import bench, bench_steps
 from tcl_iree.workflows.guide import load_guide
 from tcl_iree.workflows.histories import dispatch_histories
-from tcl_iree.workflows.layouts import CHANGE, KEEP, formed, with_layouts
+from tcl_iree.workflows.layouts import CHANGE, KEEP, formed, untunable_seconds, with_layouts
 from tcl_iree.workflows.model_library import build_library
 from tcl_iree.workflows.model_runs import ModelRuns
 from tcl_iree.workflows.search_rounds import search_rounds
@@ -98,6 +98,7 @@ class _Form:
     Attributes:
         searches: of every dispatch that can be measured, heaviest first; `chosen` of those worth it.
         left: why others are left to IREE, by key.
+        untunable: seconds of one inference in dispatches that cannot be searched, where it was asked.
     """
 
     base: Base
@@ -105,11 +106,12 @@ class _Form:
     searches: list[WorkloadSearch] = field(default_factory=list)
     chosen: list[WorkloadSearch] = field(default_factory=list)
     left: dict[str, str] = field(default_factory=dict)
+    untunable: float = 0.0
 
     @property
     def seconds(self) -> float:
         """What the dispatches of one inference take with the best found so far."""
-        return sum(search.weight / max(1.0, search.best_ratio()) for search in self.searches)
+        return self.untunable + sum(search.weight / max(1.0, search.best_ratio()) for search in self.searches)
 
 
 class _Tuning:
@@ -179,6 +181,7 @@ class _Tuning:
         for form in (kept, changed):
             self._say(f"a first look at {form.base.name}")
             self._search(form, short)
+            form.untunable = untunable_seconds(self._model, self._target, form.base, form.extraction, self._directory)
         best = min((kept, changed), key=lambda form: form.seconds)
         self._notes.append(
             f"layouts: dispatches take {1e3 * kept.seconds:.3g} ms as the model has them and "

@@ -22,10 +22,9 @@ from tcl_iree.transform_dialect.library_text import library_flags
 from tcl_iree.workflows.apply import apply_library
 from tcl_iree.workflows.flag_sets import PLAIN, FlagSet
 from tcl_iree.workflows.model_runs import Draws, ModelRuns, depends_on_input
-from tcl_iree.workflows.profile import profile
+from tcl_iree.workflows.profile import dispatch_seconds
 
 TUNED = "tuned"
-_PROFILE_SECONDS = 2.0
 # A schedule that is not this much faster than the default inside the model is tried without.
 _HELPS = 1.02
 # IREE's flag sets that take part in the last comparison, fastest first, besides plain.
@@ -120,7 +119,9 @@ class WholeModel:
 
     def without_harm(self, tuned: Compiled, base: Compiled, dispatches: Sequence[Dispatch]) -> Compiled | None:
         """The tuned model without the schedules that do not help inside it; None if all do."""
-        before, after = self._profile(base), self._profile(tuned)
+        before, after = (
+            dispatch_seconds(self._runs, made.path, self._draws[0], self._target) for made in (base, tuned)
+        )
         doubtful = {
             dispatch.workload.key
             for dispatch in dispatches
@@ -183,14 +184,3 @@ class WholeModel:
         if len(library.entries) == 1:
             self.problems[library.entries[0].key] = status
         return None
-
-    def _profile(self, made: Compiled) -> dict[str, float]:
-        """Seconds per inference of every dispatch, by name; empty where the device has no profiler."""
-        name, _ = self._runs.entry(made.path)
-        (once,) = self._runs.interleave({made.name: made.path}, self._draws[0], 0.0).values()
-        calls = max(3, min(200, round(_PROFILE_SECONDS / statistics.median(once))))
-        try:
-            found = profile(made.path, name, self._draws[0], self._target, calls)
-        except MeasureError:
-            return {}
-        return {entry.name: entry.seconds * entry.times for entry in found}
