@@ -1,11 +1,13 @@
-"""How fast are the schedules found by random search, beside IREE's own flags, torch (oneDNN) and numpy (BLAS)?
+"""How fast are the schedules found by random search, or picked untimed, beside IREE's own flags, torch and numpy?
 
 Each op is a tiny model: its dispatches are tuned, then whole calls are timed, interleaved in one process: IREE plain,
-IREE's best flag set, the best schedules, torch eager and numpy. Trials are kept in a database, so a run that was cut
-off goes on where it stopped.
+IREE's best flag set, the best schedules, torch eager (oneDNN) and numpy (BLAS). Trials are kept in a database, so a run
+that was cut off goes on where it stopped. With --by-model the cost model picks every schedule and nothing is timed
+before that; those figures are recorded apart.
 
     python -m benchmarks.ops                                          # all ops, one and two threads, 200 trials
     python -m benchmarks.ops --workloads 'matmul 5' --trials 16 --threads 1 --no-save
+    python -m benchmarks.ops --by-model --threads 1                   # schedules as `tcl-iree tune --effort none` picks
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import argparse
 import json
 import math
 import os
+import shutil
 import statistics
 import subprocess
 import sys
@@ -25,10 +28,12 @@ from benchmarks.common import measured_here, recorded, save
 from benchmarks.op_list import OPS, build, model_of
 from tcl_iree.database import default_database
 from tcl_iree.errors import TclIreeError
+from tcl_iree.frontend import Model
 from tcl_iree.measure.timing import fast_half
-from tcl_iree.report.progress import progress
+from tcl_iree.report.progress import Step, progress
 from tcl_iree.report.tables import console, seconds, table
 from tcl_iree.target import Target
+from tcl_iree.workflows.bench import bench
 from tcl_iree.workflows.tune import tune
 
 _AIMS = {"plain": 3.0, "best flags": 2.0, "torch": 1.0}
@@ -39,6 +44,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--workloads", default="", metavar="TEXT", help="only ops whose name contains this")
     parser.add_argument("--trials", type=int, default=200, help="random samples for each dispatch")
+    parser.add_argument("--by-model", action="store_true", help="no trials: the cost model picks, as effort none does")
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--seconds", type=float, default=6.0, help="interleaved timing of each op")
     parser.add_argument("--scope", default="standard", choices=("quick", "standard", "all"))
@@ -48,7 +54,8 @@ def main() -> None:
     names = [name for name in OPS if arguments.workloads in name]
     if not names:
         raise SystemExit(f"no op has {arguments.workloads!r} in its name; there are: {', '.join(OPS)}")
-    kept = [] if arguments.no_save else recorded("ops").get("ops", [])
+    title = "ops_by_model" if arguments.by_model else "ops"
+    kept = [] if arguments.no_save else recorded(title).get("ops", [])
     results = {(entry["op"], entry["threads"]): entry for entry in kept}
     for threads in arguments.threads:
         target = Target.parse(f"cpu,threads={threads}")
@@ -56,49 +63,80 @@ def main() -> None:
             results[name, threads] = entry = _measured(name, target, arguments)
             print(f"{name}, {threads} threads: {_line(entry)}", file=sys.stderr, flush=True)
             if not arguments.no_save:  # a run that is cut off keeps what it has
-                save("ops", {"geomeans": _means(list(results.values())), "ops": list(results.values())})
+                save(title, {"geomeans": _means(list(results.values())), "ops": list(results.values())})
     _print(list(results.values()), _means(list(results.values())))
 
 
 def _measured(name: str, target: Target, arguments: argparse.Namespace) -> dict[str, Any]:
-    about = {"op": name, "threads": target.threads, "trials": arguments.trials} | measured_here()
-    try:
-        return about | _measure(name, target, arguments)
-    except TclIreeError as error:
-        return about | {"group": build(name).group, "error": str(error)}
-
-
-def _measure(name: str, target: Target, arguments: argparse.Namespace) -> dict[str, Any]:
+    about = {"op": name, "threads": target.threads} | measured_here()
     op = build(name)
-    with tempfile.TemporaryDirectory() as scratch, progress(1, name) as step:
-        result = tune(
-            model_of(op, scratch),
-            target=target,
-            database=arguments.db,
-            say=step,
-            trials=arguments.trials,
-            strategy="random",
-            scope=arguments.scope,
-            min_share=0.0,
-            seconds=min(5.0, arguments.seconds),
-        )
-        report = result.report
-        ranked = sorted(report.rows, key=lambda row: -row.vs_plain)
-        tuned = next((row.name for row in ranked if row.name.startswith("tuned")), None)
-        best = next(row.name for row in ranked if not row.name.startswith("tuned"))
-        contenders = {"plain": "plain", "best flags": best, "tuned": tuned or best}
-        modules = {contender: str(result.compiled[row]) for contender, row in contenders.items()}
-        taken = _time(name, target, modules, arguments.seconds)
-    return {
+    try:
+        with tempfile.TemporaryDirectory() as scratch, progress(1, name) as step:
+            tuned = _picked if arguments.by_model else _searched
+            found, modules = tuned(model_of(op, scratch), target, arguments, step, Path(scratch))
+            taken = _time(name, target, {key: str(path) for key, path in modules.items()}, arguments.seconds)
+    except TclIreeError as error:
+        return about | {"group": op.group, "error": str(error)}
+    return about | found | {
         "group": op.group,
+        "seconds": {contender: statistics.median(times) for contender, times in taken.items()},
+        "ratios": {contender: _ratio(times, taken["tuned"]) for contender, times in taken.items()},
+    }  # fmt: skip
+
+
+def _searched(
+    model: Model, target: Target, arguments: argparse.Namespace, step: Step, scratch: Path
+) -> tuple[dict[str, Any], dict[str, Path]]:
+    """By random search; the report, and the compiled contenders."""
+    result = tune(
+        model,
+        target=target,
+        database=arguments.db,
+        say=step,
+        trials=arguments.trials,
+        strategy="random",
+        scope=arguments.scope,
+        min_share=0.0,
+        seconds=min(5.0, arguments.seconds),
+    )
+    report = result.report
+    ranked = sorted(report.rows, key=lambda row: -row.vs_plain)
+    tuned = next((row.name for row in ranked if row.name.startswith("tuned")), None)
+    best = next(row.name for row in ranked if not row.name.startswith("tuned"))
+    found = {
+        "trials": arguments.trials,
         "best_flags": best,
         "base": report.base,
         "shipped": report.shipped,
         "schedules": {row.label: row.schedule or row.status for row in report.workloads},
         "right_of_tried": [sum(row.right for row in report.workloads), sum(row.tried for row in report.workloads)],
-        "seconds": {contender: statistics.median(times) for contender, times in taken.items()},
-        "ratios": {contender: _ratio(times, taken["tuned"]) for contender, times in taken.items()},
     }
+    names = {"plain": "plain", "best flags": best, "tuned": tuned or best}
+    return found, {contender: _kept(result.compiled[name], contender, scratch) for contender, name in names.items()}
+
+
+def _picked(
+    model: Model, target: Target, arguments: argparse.Namespace, step: Step, scratch: Path
+) -> tuple[dict[str, Any], dict[str, Path]]:
+    """By the cost model alone; IREE's flag sets are timed only to know the best of them."""
+    result = tune(model, target=target, database=arguments.db, say=step, effort="none")
+    measured = bench(model, target, arguments.scope, min(5.0, arguments.seconds), step, scratch)
+    assert result.module
+    found = {
+        "best_flags": measured.best,
+        "base": result.report.base,
+        "schedules": {row.label: row.schedule or row.status for row in result.report.workloads},
+        "tuning_seconds": result.report.seconds,
+    }
+    own = {
+        contender: scratch / f"{name}.vmfb" for contender, name in (("plain", "plain"), ("best flags", measured.best))
+    }
+    return found, own | {"tuned": _kept(result.module, "tuned", scratch)}
+
+
+def _kept(module: Path, name: str, scratch: Path) -> Path:
+    """A copy that outlives the result it is of."""
+    return Path(shutil.copy(module, scratch / f"kept {name}.vmfb"))
 
 
 def _time(name: str, target: Target, modules: dict[str, str], seconds: float) -> dict[str, list[float]]:

@@ -24,7 +24,10 @@ import tcl_iree
 from tcl_iree.cli import main
 from tcl_iree.database import UNMEASURED, Database, ScheduleRecord
 from tcl_iree.errors import LearningError, MeasureError, ModelError, OptionError
+from tcl_iree.features.steps import Candidate
 from tcl_iree.frontend import Dispatch, extract, load_model
+from tcl_iree.learning.checkpoint import Checkpoint
+from tcl_iree.learning.floors import RandomModel
 from tcl_iree.measure.builder import Builder
 from tcl_iree.measure.results import Failure, FailureKind
 from tcl_iree.measure.runner import Runner
@@ -37,7 +40,7 @@ from tcl_iree.target import Target
 from tcl_iree.transform_dialect.library import Tuned
 from tcl_iree.transform_dialect.names import ENTRY
 from tcl_iree.transform_dialect.space import Space
-from tcl_iree.workflows import guide
+from tcl_iree.workflows import guide, tune_by_model
 from tcl_iree.workflows import tune as tuner
 from tcl_iree.workflows.base_flags import choose_base
 from tcl_iree.workflows.jobs import JobFile
@@ -48,6 +51,7 @@ from tcl_iree.workflows.tuned import TuneResult
 from tcl_iree.workflows.unmeasured import build_unmeasured
 from tcl_iree.workflows.whole_model import WholeModel, compiled_by_bench
 from tcl_iree.workflows.workload_search import WorkloadSearch
+from tcl_iree.workload.model import Workload
 
 # Strided 1x1 convolutions: IREE's default is scalar code, many times slower than what the families offer anywhere.
 MODEL = """func.func @main(%a: tensor<1x32x28x28xf32>, %b: tensor<64x32x1x1xf32>, %c: tensor<48x64x1x1xf32>) -> tensor<1x48x7x7xf32> {
@@ -264,6 +268,20 @@ def test_when_no_pick_is_right_the_default_is_shipped(model: Path, monkeypatch: 
     assert all("none of 4 picks" in row.status for row in found.report.workloads)
     a, b, c = inputs(3)
     np.testing.assert_allclose(found(a, b, c), expected(a, b, c), rtol=1e-3, atol=1e-3)
+
+
+class Content(RandomModel):
+    """A cost model that thinks nothing better than IREE's default."""
+
+    def predict(self, workload: Workload, target: Target, candidates: Sequence[Candidate]) -> np.ndarray:
+        return np.array([float(candidate is None) for candidate in candidates])
+
+
+def test_where_the_model_thinks_the_default_best_it_stays(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tune_by_model, "load_guide", lambda name: Checkpoint(Content(), (), (), {}))
+    found = tcl_iree.tune(model, target="cpu,threads=1", effort="none")
+    assert not found.library.entries
+    assert all("thinks IREE's default better" in row.status for row in found.report.workloads)
 
 
 def test_a_guided_search_tunes_and_says_what_guided_it(model: Path, tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """Tune without timing anything: the cost model picks every schedule, and each pick is run once to see that it is right.
 
-A second or two a dispatch, against minutes for a search. What the model cannot know is how fast IREE's own code is:
-where that is good already, a pick may lose to it.
+A second or two a dispatch, against minutes for a search. How fast IREE's own code is, the model can only guess: where
+it thinks that better than its picks, there is none; where that is good and the model does not see it, a pick may lose.
 """
 
 from __future__ import annotations
@@ -138,7 +138,11 @@ def _pick(dispatch: Dispatch, builder: Builder, runner: Runner, model: CostModel
     if not reference.artifact:
         return _Pick(None, "", 0, "IREE's default does not compile by itself")
     chosen = Guided(space, seed, model).best(_PICKS)
-    reason = "the space is empty"
+    default, *scores = model.predict(load, builder.target, [None, *chosen])
+    better = [schedule for schedule, score in zip(chosen, scores, strict=True) if score > default]
+    if chosen and not better:
+        return _Pick(None, "", 0, "the cost model thinks IREE's default better")
+    chosen, reason = better, "the space is empty"
     for number, schedule in enumerate(chosen):
         script = space.script(schedule)
         (built,) = builder.build_many(load, [Candidate(script, ENTRY)])
