@@ -56,11 +56,12 @@ def main() -> None:
         raise SystemExit(f"no op has {arguments.workloads!r} in its name; there are: {', '.join(OPS)}")
     title = "ops_by_model" if arguments.by_model else "ops"
     kept = [] if arguments.no_save else recorded(title).get("ops", [])
-    results = {(entry["op"], entry["threads"]): entry for entry in kept}
+    results = {(entry["op"], _platform(entry)): entry for entry in kept}
     for threads in arguments.threads:
         target = Target.parse(f"cpu,threads={threads}")
         for name in names:
-            results[name, threads] = entry = _measured(name, target, arguments)
+            entry = _measured(name, target, arguments)
+            results[name, _platform(entry)] = entry
             print(f"{name}, {threads} threads: {_line(entry)}", file=sys.stderr, flush=True)
             if not arguments.no_save:  # a run that is cut off keeps what it has
                 save(title, {"geomeans": _means(list(results.values())), "ops": list(results.values())})
@@ -139,6 +140,11 @@ def _kept(module: Path, name: str, scratch: Path) -> Path:
     return Path(shutil.copy(module, scratch / f"kept {name}.vmfb"))
 
 
+def _platform(entry: dict[str, Any]) -> str:
+    """Where an op was measured: figures of other machines stay beside this one's."""
+    return f"{entry['threads']} threads, {entry['cpu']}"
+
+
 def _time(name: str, target: Target, modules: dict[str, str], seconds: float) -> dict[str, list[float]]:
     job = {
         "op": name,
@@ -173,8 +179,8 @@ def _ratio(other: list[float], ours: list[float]) -> dict[str, float]:
 def _means(results: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
     """Geometric means of the ratios over f32 ops; over torch also for contractions and convolutions alone."""
     means: dict[str, dict[str, float]] = {}
-    for threads in sorted({entry["threads"] for entry in results}):
-        mine = [entry for entry in results if entry["threads"] == threads and "ratios" in entry]
+    for platform in dict.fromkeys(map(_platform, results)):
+        mine = [entry for entry in results if _platform(entry) == platform and "ratios" in entry]
         wide = [entry for entry in mine if entry["group"] != "narrow"]
         heavy = [entry for entry in wide if entry["group"] in ("contraction", "convolution")]
         sets = {"plain": wide, "best flags": wide, "torch": heavy, "torch, all ops": wide, "numpy": wide}
@@ -184,7 +190,7 @@ def _means(results: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
             ratios = [entry["ratios"][key]["ratio"] for entry in chosen if key in entry["ratios"]]
             if ratios:
                 found[name] = statistics.geometric_mean(ratios)
-        means[f"{threads} threads"] = found
+        means[platform] = found
     return means
 
 
@@ -196,9 +202,9 @@ def _line(entry: dict[str, Any]) -> str:
 
 def _print(results: list[dict[str, Any]], means: dict[str, dict[str, float]]) -> None:
     columns = ["plain", "best flags", "torch", "numpy"]
-    for threads in sorted({entry["threads"] for entry in results}):
+    for platform in dict.fromkeys(map(_platform, results)):
         rows, losses = [], []
-        for entry in (entry for entry in results if entry["threads"] == threads):
+        for entry in (entry for entry in results if _platform(entry) == platform):
             if "error" in entry:
                 losses.append([entry["op"], "-", entry["error"]])
                 continue
@@ -213,13 +219,13 @@ def _print(results: list[dict[str, Any]], means: dict[str, dict[str, float]]) ->
             for name, limit in (("best flags", 0.97), ("torch", 1.0)):
                 if ratios[name]["ratio"] < limit:
                     losses.append([entry["op"], f"{ratios[name]['ratio']:.2f}", f"slower than {name}"])
-        title = f"{threads} threads: time of the other / time with schedules, and p10-p90 over rounds"
+        title = f"{platform}: time of the other / time with schedules, and p10-p90 over rounds"
         names = ["op", "tuned", *columns, "best flags are"]
         console().print(table(title, names, rows, numeric=(1, 2, 3, 4, 5)))
-        listed = ", ".join(f"{name} {value:.2f}x" for name, value in means[f"{threads} threads"].items())
+        listed = ", ".join(f"{name} {value:.2f}x" for name, value in means[platform].items())
         aims = ", ".join(f"{name} {value:g}x" for name, value in _AIMS.items())
         console().print(f"geometric means: {listed} (aims: {aims})")
-        console().print(table(f"losses, {threads} threads", ["op", "ratio", "what"], losses, numeric=(1,)))
+        console().print(table(f"losses, {platform}", ["op", "ratio", "what"], losses, numeric=(1,)))
 
 
 if __name__ == "__main__":
