@@ -107,6 +107,7 @@ def _tuned(
                 model=arguments.model,
                 time_limit=arguments.time_limit,
                 seconds=arguments.tune_seconds,
+                again=True,  # IREE's flag sets take part too
             )
         except TclIreeError as error:
             failed[effort] = str(error)

@@ -99,6 +99,7 @@ def _searched(
         scope=arguments.scope,
         min_share=0.0,
         seconds=min(5.0, arguments.seconds),
+        again=True,  # all contenders are needed
     )
     report = result.report
     ranked = sorted(report.rows, key=lambda row: -row.vs_plain)

@@ -226,7 +226,15 @@ def test_a_guided_run_that_is_repeated_asks_for_the_same_schedules(
             super().__init__(database, records, target, own)
 
     monkeypatch.setattr("tcl_iree.workflows.tune.Similar", Watched)
-    options = {"target": TARGET, "trials": 2, "scope": "quick", "seconds": 0.2, "base": "plain", "top": 2}
+    options = {
+        "target": TARGET,
+        "trials": 2,
+        "scope": "quick",
+        "seconds": 0.2,
+        "base": "plain",
+        "top": 2,
+        "again": True,
+    }
     tried = []
     with Database(tmp_path / "trials.db") as database:
         for _ in range(2):

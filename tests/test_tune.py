@@ -65,7 +65,7 @@ MODEL = """func.func @main(%a: tensor<1x32x28x28xf32>, %b: tensor<64x32x1x1xf32>
   return %q : tensor<1x48x7x7xf32>
 }
 """
-OPTIONS = {"trials": 6, "scope": "quick", "seconds": 0.5, "base": "plain", "strategy": "random"}
+OPTIONS = {"trials": 6, "scope": "quick", "seconds": 0.5, "base": "plain", "strategy": "random", "again": True}
 
 
 @pytest.fixture(scope="module")

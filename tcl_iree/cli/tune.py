@@ -104,6 +104,11 @@ def register(commands: Any) -> None:
         default=_DEFAULTS.seconds,
         help="time for each run of whole models (default %(default)s)",
     )
+    parser.add_argument(
+        "--again",
+        action="store_true",
+        help="tune anew what was tuned before with the same options and database; trials of that are used",
+    )
     add_database(parser)
     add_json(parser)
     parser.set_defaults(run=run)
@@ -126,6 +131,7 @@ def run(arguments: argparse.Namespace) -> None:
         "top",
         "min_share",
         "seconds",
+        "again",
     )
     options = {name: getattr(arguments, name) for name in names}
     options["model"] = arguments.cost_model

@@ -18,7 +18,7 @@ Built = tuple[Any, tuple[Any, ...]]
 
 
 def build(name: str) -> Built:
-    """The torch module and example inputs of a bundled architecture.
+    """The torch module and example inputs of a bundled architecture; the same weights every time.
 
     Raises:
         ModelError: unknown name, or transformers is not installed.
@@ -29,7 +29,11 @@ def build(name: str) -> Built:
         import transformers  # noqa: F401
     except ImportError:
         raise ModelError("the zoo needs transformers: pip install 'tcl-iree[models]'") from None
-    return NETWORKS[name]()
+    import torch
+
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        return NETWORKS[name]()
 
 
 def _encoder(sequence: int, **config: Any) -> Built:

@@ -12,6 +12,7 @@ from tcl_iree.workflows.tune_options import TuneOptions
 from tcl_iree.workflows.workload_search import WorkloadSearch
 
 _BATCH = 16
+INTERRUPTED = "the search was interrupted"
 # A round that is thought to save less than this share of the model's time is not worth taking.
 _ENOUGH = 5e-4
 # A workload with much to gain may get so many times its share of the trials.
@@ -50,7 +51,7 @@ def search_rounds(searches: Sequence[WorkloadSearch], options: TuneOptions, say:
             scheduler.tell(position, search.default_seconds / best if best else None, more)
     except KeyboardInterrupt:
         say("finishing with what was found; interrupt again to stop at once")
-        return ["the search was interrupted"]
+        return [INTERRUPTED]
     if left > 0 and scheduler.next() is None and any(task.open for task in scheduler.tasks):
         return [f"the search ended {left} trials early: no workload is thought to gain from more"]
     return []

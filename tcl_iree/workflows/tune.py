@@ -26,12 +26,13 @@ from tcl_iree.target import Target
 from tcl_iree.transform_dialect.library import Library, Tuned
 from tcl_iree.workflows.base_flags import Base, choose_base, with_stack
 from tcl_iree.workflows.bench import bench, bench_steps
+from tcl_iree.workflows.finished import Finished
 from tcl_iree.workflows.guide import load_guide
 from tcl_iree.workflows.histories import dispatch_histories
 from tcl_iree.workflows.layouts import CHANGE, KEEP, formed, untunable_seconds, with_layouts
 from tcl_iree.workflows.model_library import build_library
 from tcl_iree.workflows.model_runs import ModelRuns
-from tcl_iree.workflows.search_rounds import search_rounds
+from tcl_iree.workflows.search_rounds import INTERRUPTED, search_rounds
 from tcl_iree.workflows.similar import Similar
 from tcl_iree.workflows.tune_by_model import tune_by_model
 from tcl_iree.workflows.tune_options import TuneOptions
@@ -88,7 +89,14 @@ def tune(
             return tune_unmeasured(model, place, database, say, wanted, missing)
         if wanted.effort == "none":
             return tune_by_model(model, place, say, wanted)
-        return _Tuning(model, place, database, say, show, wanted).run()
+        finished = Finished(database.path, model, place, wanted)
+        if not wanted.again and (before := finished.load()):
+            return before
+        tuning = _Tuning(model, place, database, say, show, wanted)
+        result = tuning.run()
+        if result.module and not tuning.interrupted:
+            finished.keep(result)
+        return result
 
 
 @dataclass
@@ -127,6 +135,7 @@ class _Tuning:
         self._started = time.monotonic()
         self._left: dict[str, str] = {}
         self._notes: list[str] = []
+        self.interrupted = False
         self._strategy = self._guided()  # a model that cannot be used is told of before anything is measured
 
     def run(self) -> TuneResult:
@@ -196,7 +205,9 @@ class _Tuning:
             self._say(text, advance, total)
             self._show([search.standing for search in form.searches])
 
-        return search_rounds(form.chosen, options, say)
+        notes = search_rounds(form.chosen, options, say)
+        self.interrupted |= INTERRUPTED in notes
+        return notes
 
     def _changed(self, base: Base) -> _Form | None:
         """The model's dispatches with channels last and packed weights; None where that cannot be."""

@@ -31,6 +31,7 @@ class TuneOptions:
         top: tune only so many workloads, those with most time.
         min_share: leave workloads with less than this share of the time to IREE.
         seconds: time for each interleaved run of whole models.
+        again: tune anew what was tuned before with the same options; trials of that are used.
 
     Raises:
         OptionError: a value that means nothing, before any work is done.
@@ -48,6 +49,7 @@ class TuneOptions:
     top: int | None = None
     min_share: float = 0.005
     seconds: float = 20.0
+    again: bool = False
 
     def __post_init__(self) -> None:
         if self.strategy not in STRATEGIES:
