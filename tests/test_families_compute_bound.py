@@ -124,6 +124,20 @@ def test_an_illegal_schedule_says_which_rule_it_breaks(tmp_path: Path, target: T
         family.script(broken, workload, target)
 
 
+def test_one_workgroup_may_not_hold_a_large_result(tmp_path: Path) -> None:
+    """It would not be fused with what follows, and its buffer is more than the compiler lets a dispatch have."""
+    alone = Target.parse("cpu,threads=1")
+    workload = workload_of(convolution(8, 64, 28, 3, consumer="relu"), tmp_path, alone)
+    family = family_of("convolution")
+    most = {decision.name: max(decision.choices) for decision in family.decisions(workload, alone)}
+    reasons = []
+    for schedule in filter(None, (family.sample(workload, alone, Random(seed)) for seed in range(20))):
+        whole = tuple((name, most[name] if "workgroup" in name else value) for name, value in schedule.decisions)
+        reasons.append(family.why_illegal(Schedule(family.name, whole), workload, alone))
+    assert all(reasons)
+    assert any("of buffers" in reason for reason in reasons)
+
+
 def test_an_edited_script_is_not_taken_for_its_schedule(tmp_path: Path, target: Target) -> None:
     workload = workload_of(CASES["matmul_odd"], tmp_path, target)
     family = family_of("contraction")

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
+from math import prod
 from typing import Generic, TypeVar
 
 from tcl_iree.target import Target
 from tcl_iree.transform_dialect.cpu_limits import CpuLimits, cpu_limits
 from tcl_iree.transform_dialect.family import Family
 from tcl_iree.transform_dialect.schedule import Schedule
-from tcl_iree.transform_dialect.view import View
+from tcl_iree.transform_dialect.view import View, element_bytes
 from tcl_iree.workload.model import Workload
 
 
@@ -85,3 +86,12 @@ class RegisterTiles(Family, Generic[D]):
             or limits.why_not_busy(rows, lanes, view.size(dims.rows), view.size(dims.lanes))
             or limits.why_not_workgroups(view.workgroups(workgroup), most)
         )
+
+    def why_not_alone(self, schedule: Schedule, view: View, dims: D, target: Target) -> str | None:
+        """Why one workgroup cannot have all the work: what is left undistributed is not fused with what follows.
+
+        Then the root's whole result is a buffer inside the dispatch, which must fit.
+        """
+        if not view.chain or view.workgroups(dims.workgroup(schedule, view)) > 1:
+            return None
+        return self.limits(view, target).why_not_stack(prod(view.output.shape) * element_bytes(view.output))

@@ -109,7 +109,7 @@ class Convolution(RegisterTiles[Dims]):
             return "a loop of one iteration would be left, which the vectorizer cannot take"
         if block % schedule["k_step"]:
             return "k_step does not divide the block of k"
-        return self.why_not_tile(schedule, view, dims, target)
+        return self.why_not_tile(schedule, view, dims, target) or self.why_not_alone(schedule, view, dims, target)
 
     def emit(self, script: Script, schedule: Schedule, workload: Workload, target: Target) -> None:
         """See `Family`."""

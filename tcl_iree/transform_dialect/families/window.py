@@ -65,7 +65,7 @@ class Window(RegisterTiles[TileDims]):
     def why_illegal(self, schedule: Schedule, workload: Workload, target: Target) -> str | None:
         """See `Family`."""
         view, dims = self.found(workload)
-        return self.why_not_tile(schedule, view, dims, target)
+        return self.why_not_tile(schedule, view, dims, target) or self.why_not_alone(schedule, view, dims, target)
 
     def emit(self, script: Script, schedule: Schedule, workload: Workload, target: Target) -> None:
         """See `Family`."""
