@@ -121,6 +121,9 @@ class Running:
 
 
 def _environment(threads: int) -> dict[str, str]:
-    """The parent's, with one thread count for every library; how their pools wait is left as users have it."""
+    """The parent's, with one thread count for every library; how their pools wait is left as users have it.
+
+    TVM would bind its threads to the machine's first cores, whichever it may use.
+    """
     names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "TVM_NUM_THREADS")
-    return {**os.environ, **dict.fromkeys(names, str(threads))}
+    return {**os.environ, **dict.fromkeys(names, str(threads)), "TVM_BIND_THREADS": "0"}

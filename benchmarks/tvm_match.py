@@ -37,7 +37,6 @@ from tcl_iree.workflows.tune import tune
 
 TORCH, PLAIN, OURS = "torch", "IREE", "tcl-iree"
 _WEIGHTS, _PLAIN, _TUNED = "weights.npz", "plain.vmfb", "tuned.vmfb"
-_ENV = "/usr/bin/env"
 _READY_SECONDS = 600.0
 
 
@@ -149,7 +148,9 @@ class Match:
             "seed": self._options.seed,
         }
         (place / "job.json").write_text(json.dumps(job))
-        command = [_ENV, f"TVM_NUM_THREADS={self._target.threads}", str(self._python), "-m", "benchmarks.tvm_tune"]
+        # By itself TVM would bind its threads to the machine's first cores, whichever it may use.
+        environment = ["/usr/bin/env", f"TVM_NUM_THREADS={self._target.threads}", "TVM_BIND_THREADS=0"]
+        command = [*environment, str(self._python), "-m", "benchmarks.tvm_tune"]
         with exclusive(), progress(1, f"{self._name}: MetaSchedule"):
             try:
                 done = run_limited([*command, str(place / "job.json")], self._options.limit, machine_memory())

@@ -154,10 +154,10 @@ def _compiled(module: tvm.IRModule, target: tvm.target.Target, place: Path, coun
     records = (place / _RECORDS).read_text().splitlines(keepends=True)
     (early / _RECORDS).write_text("".join(records[:count]))
     (early / _WORKLOADS).write_text((place / _WORKLOADS).read_text())
-    passes = [transform.MetaScheduleApplyDatabase(str(early), enable_warning=True)]
-    if packed:
-        passes += [transform.SplitLayoutRewritePreproc(), transform.LiftTransformParams(), transform.FoldConstant()]
     with target:
+        passes = [transform.MetaScheduleApplyDatabase(str(early), enable_warning=True)]
+        if packed:
+            passes += [transform.SplitLayoutRewritePreproc(), transform.LiftTransformParams(), transform.FoldConstant()]
         return tvm.compile(tvm.transform.Sequential(passes)(module), target=target)
 
 
