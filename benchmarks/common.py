@@ -19,7 +19,7 @@ from tcl_iree.target import Target
 from tcl_iree.workload.model import Workload
 
 RESULTS = Path(__file__).parent / "results"
-_PLACES = ("--db", "--output", "--results")
+_PLACES = ("--db", "--output", "--results", "--checkpoints", "--tvm-python")
 
 _MATMUL = """func.func @main(%a: tensor<{m}x{k}xf32>, %b: tensor<{k}x{n}xf32>) -> tensor<{m}x{n}xf32> {{
   %zero = arith.constant 0.0 : f32

@@ -32,6 +32,7 @@ class Contender:
         peer, options: see `Setup`.
         measures: it times code while it is set up, so nobody else may measure then.
         instead: who takes part where this one does not start.
+        python: the interpreter it needs, where its library is not installed beside this project.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Contender:
     options: dict[str, Any] = field(default_factory=dict)
     measures: bool = False
     instead: Contender | None = None
+    python: str = sys.executable
 
 
 class Running:
@@ -58,7 +60,7 @@ class Running:
         ours, theirs = socket.socketpair()
         with theirs, log.open("wb") as printed:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "benchmarks.contender_process", str(theirs.fileno()), str(os.getpid())],
+                [contender.python, "-m", "benchmarks.contender_process", str(theirs.fileno()), str(os.getpid())],
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 stdout=printed,
@@ -119,6 +121,9 @@ class Running:
 
 
 def _environment(threads: int) -> dict[str, str]:
-    """The parent's, with one thread count for every library; how their pools wait is left as users have it."""
-    count = str(threads)
-    return {**os.environ, "OMP_NUM_THREADS": count, "OPENBLAS_NUM_THREADS": count, "MKL_NUM_THREADS": count}
+    """The parent's, with one thread count for every library; how their pools wait is left as users have it.
+
+    TVM would bind its threads to the machine's first cores, whichever it may use.
+    """
+    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "TVM_NUM_THREADS")
+    return {**os.environ, **dict.fromkeys(names, str(threads)), "TVM_BIND_THREADS": "0"}

@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Sequence
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
@@ -24,22 +23,18 @@ import numpy as np
 import torch
 
 from benchmarks.common import measured_here, recorded, save
-from tcl_iree.learning.checkpoint import Checkpoint, load_checkpoint
+from benchmarks.training import FLOORS, Trainer
+from tcl_iree.learning.checkpoint import Checkpoint
 from tcl_iree.learning.cost_model import CostModel
 from tcl_iree.learning.evaluation import ahead, evaluate, guesses, interval, rank
 from tcl_iree.learning.groups import Group, candidates_in, fingerprint
 from tcl_iree.learning.metrics import Ranked
-from tcl_iree.learning.models import MODELS, make_model
+from tcl_iree.learning.models import MODELS
 from tcl_iree.learning.split import TEST, TRAIN, VALIDATION, load_split
 from tcl_iree.report.tables import console, table
 from tcl_iree.transform_dialect.space import Space
 from tcl_iree.workflows.data import Programs
-from tcl_iree.workflows.train import train
 
-# Rates of learning tried for each model that learns; boosted trees take theirs by another name.
-_RATES = {"xgboost": ("eta", (0.1, 0.3, 0.6))}
-_USUAL = ("rate", (7e-4, 2e-3, 5e-3))
-_FLOORS = ("random", "roofline")
 _RANKED = 4096
 _LEAST_POOL = 100
 
@@ -65,21 +60,17 @@ def main() -> None:
     test = [group for group in parts[TEST] if len(group) > _LEAST_POOL]
     if not test:
         raise SystemExit(f"no test workload has {_LEAST_POOL} measured programs; collect more")
-    # Training knows nothing of the test part: its checkpoints serve whatever is measured of that.
-    taught = fingerprint((arguments.epochs, _RATES, _USUAL), learning)
-    run = fingerprint(taught, test)
+    trainer = Trainer(learning, arguments.seeds, arguments.epochs, arguments.output)
+    run = fingerprint(trainer.run, test)
     before = {} if arguments.no_save else recorded("cost_models")
     before = before if before.get("run") == run else {}  # figures of other data stand beside nothing
     known = before.get("models", {})
     pools: dict[str, list[list[Ranked]]] = {}
     for name in arguments.models:
-        made = [
-            _trained(name, learning, seed, arguments, taught)
-            for seed in (arguments.seeds if name not in _FLOORS else [0])
-        ]
-        for checkpoint, _ in made:
+        made = [trainer.checkpoint(name, seed) for seed in (arguments.seeds if name not in FLOORS else [0])]
+        for checkpoint in made:
             split.refuse_overlap(checkpoint.training_keys, test)
-        pools[name] = [rank(checkpoint.model, test, split) for checkpoint, _ in made]
+        pools[name] = [rank(checkpoint.model, test, split) for checkpoint in made]
         if name == "random":
             pools[name] = guesses(pools[name][0])
         known[name] = _figures(made, pools[name], test) | measured_here()
@@ -100,49 +91,17 @@ def main() -> None:
     _print(known, sizes, differences)
 
 
-def _trained(
-    name: str, groups: list[Group], seed: int, arguments: argparse.Namespace, taught: str
-) -> tuple[Checkpoint, float]:
-    """A checkpoint and the seconds its training took; one of the same data and settings is used again."""
-    path = arguments.output / taught / f"{name}-{seed}"
-    if not path.with_suffix(".json").exists():
-        if name in _FLOORS:
-            Checkpoint(make_model(name), (), (), {"training_seconds": 0.0}).save(path)
-        else:
-            setting, rates = _RATES.get(name, _USUAL)
-            values: Sequence[float] = rates
-            first = arguments.output / taught / f"{name}-{arguments.seeds[0]}"
-            if seed != arguments.seeds[0]:  # the rate that was best for the first seed
-                values = (load_checkpoint(first).model.config[setting],)
-            tried = [_train(name, groups, seed, arguments.epochs, {setting: value}) for value in values]
-            max(tried, key=lambda made: made.metrics["top_1"] + made.metrics["top_5"]).save(path)
-    made = load_checkpoint(path)
-    return made, made.metrics["training_seconds"]
-
-
-def _train(name: str, groups: list[Group], seed: int, epochs: int, config: dict[str, float]) -> Checkpoint:
-    started = time.monotonic()
-    made = train(name, groups, load_split(), seed, epochs, config)
-    made.metrics["training_seconds"] = time.monotonic() - started
-    print(
-        f"{name}, seed {seed}, {config}: validation top-1 {made.metrics['top_1']:.3f}, "
-        f"top-5 {made.metrics['top_5']:.3f} after {len(made.history)} epochs, "
-        f"{made.metrics['training_seconds']:.0f} s", file=sys.stderr, flush=True,
-    )  # fmt: skip
-    return made
-
-
-def _figures(made: list[tuple[Checkpoint, float]], pools: list[list[Ranked]], test: list[Group]) -> dict[str, Any]:
+def _figures(made: list[Checkpoint], pools: list[list[Ranked]], test: list[Group]) -> dict[str, Any]:
     found = [asdict(evaluate(held)) for held in pools]
     figures: dict[str, Any] = {name: float(np.mean([entry[name] for entry in found])) for name in found[0]}
-    model = made[0][0].model
+    model = made[0].model
     return figures | {
         "each_seed": [{name: entry[name] for name in ("top_1", "top_5", "accuracy")} for entry in found],
         "top_1_interval": interval(pools, 1),
         "top_5_interval": interval(pools, 5),
         "config": model.config,
         "parameters": model.parameters,
-        "training_seconds": float(np.mean([seconds for _, seconds in made])),
+        "training_seconds": float(np.mean([checkpoint.metrics["training_seconds"] for checkpoint in made])),
         "candidates_per_second": _speed(model, max(test, key=lambda group: group.workload.flops)),
     }
 
@@ -166,7 +125,7 @@ def _differences(pools: dict[str, list[list[Ranked]]]) -> dict[str, Any]:
     """95 % intervals of Mamba's lead in top-1 and top-5 over each other model that learns."""
     if "mamba" not in pools:
         return {}
-    others = [name for name in pools if name not in ("mamba", *_FLOORS)]
+    others = [name for name in pools if name not in ("mamba", *FLOORS)]
     return {name: {f"top_{count}": ahead(pools["mamba"], pools[name], count) for count in (1, 5)} for name in others}
 
 

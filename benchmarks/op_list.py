@@ -25,6 +25,8 @@ class Op:
         module, inputs: what torch runs.
         numpy: the same with BLAS, where numpy has it.
         mlir: the model as text, where torch cannot export it.
+        form: what it computes in words, for compilers that read neither torch nor MLIR; empty where none of them needs
+            it. `norm` is batch norm as at inference.
     """
 
     group: str
@@ -32,6 +34,7 @@ class Op:
     inputs: tuple[torch.Tensor, ...]
     numpy: Callable[..., Any] | None = None
     mlir: str = ""
+    form: str = ""
 
 
 def model_of(op: Op, scratch: str) -> Model:
@@ -70,13 +73,14 @@ _I8 = """func.func @main(%a: tensor<{m}x{k}xi8>, %b: tensor<{k}x{n}xi8>) -> tens
 
 def matmul(m: int, n: int, k: int) -> Op:
     """A plain product of two inputs."""
-    return Op("contraction", Function(torch.matmul), (torch.randn(m, k), torch.randn(k, n)), np.matmul)
+    return Op("contraction", Function(torch.matmul), (torch.randn(m, k), torch.randn(k, n)), np.matmul, form="matmul")
 
 
 def matmul_bias_gelu(m: int, n: int, k: int) -> Op:
     """The first layer of a transformer's feed-forward block."""
     weights = {"weight": torch.randn(k, n) / k**0.5, "bias": torch.randn(n)}
-    return Op("contraction", Function(lambda x, w, b: functional.gelu(x @ w + b), **weights), (torch.randn(m, k),))
+    function = Function(lambda x, w, b: functional.gelu(x @ w + b), **weights)
+    return Op("contraction", function, (torch.randn(m, k),), form="matmul, bias, gelu")
 
 
 def batch_matmul(batch: int, m: int, n: int, k: int, transposed: bool) -> Op:
@@ -84,8 +88,14 @@ def batch_matmul(batch: int, m: int, n: int, k: int, transposed: bool) -> Op:
     left = torch.randn(batch, m, k)
     if transposed:
         function = Function(lambda a, b: a @ b.transpose(1, 2))
-        return Op("contraction", function, (left, torch.randn(batch, n, k)), lambda a, b: a @ b.transpose(0, 2, 1))
-    return Op("contraction", Function(torch.matmul), (left, torch.randn(batch, k, n)), np.matmul)
+        return Op(
+            "contraction",
+            function,
+            (left, torch.randn(batch, n, k)),
+            lambda a, b: a @ b.transpose(0, 2, 1),
+            form="matmul, rhs transposed",
+        )
+    return Op("contraction", Function(torch.matmul), (left, torch.randn(batch, k, n)), np.matmul, form="matmul")
 
 
 def attention(heads: int, length: int, size: int) -> Op:
@@ -102,7 +112,7 @@ def pointwise(inputs: int, outputs: int, size: int, stride: int = 1) -> Op:
     def in_numpy(image: np.ndarray) -> np.ndarray:
         return weight @ image[0, :, ::stride, ::stride].reshape(inputs, -1)
 
-    return Op("convolution", layer, (torch.randn(1, inputs, size, size),), in_numpy)
+    return Op("convolution", layer, (torch.randn(1, inputs, size, size),), in_numpy, form="conv")
 
 
 def conv_norm_relu(inputs: int, outputs: int, size: int, kernel: int = 3, stride: int = 1, groups: int = 1) -> Op:
@@ -111,7 +121,8 @@ def conv_norm_relu(inputs: int, outputs: int, size: int, kernel: int = 3, stride
     torch.nn.init.uniform_(norm.running_mean, -0.1, 0.1)
     torch.nn.init.uniform_(norm.running_var, 0.8, 1.2)
     layer = torch.nn.Conv2d(inputs, outputs, kernel, stride, kernel // 2, groups=groups, bias=False)
-    return Op("convolution", torch.nn.Sequential(layer, norm, torch.nn.ReLU()), (torch.randn(1, inputs, size, size),))
+    module = torch.nn.Sequential(layer, norm, torch.nn.ReLU())
+    return Op("convolution", module, (torch.randn(1, inputs, size, size),), form="conv, norm, relu")
 
 
 def softmax(rows: int, columns: int) -> Op:

@@ -1,4 +1,4 @@
-"""The peers that whole models are measured beside; each runs one network of the zoo in a process of its own.
+"""The peers that models and ops are measured beside; each runs one of them in a process of its own.
 
 Libraries are imported where they are used: a process has only those its peer needs.
 """
@@ -73,6 +73,35 @@ class Torch:
         def call() -> torch.Tensor:
             with torch.inference_mode():
                 return self._module(*laid_out)
+
+        return call
+
+    def read(self, result: Any) -> list[np.ndarray]:
+        """The tensors as arrays."""
+        return _arrays(result)
+
+
+class TorchOp:
+    """Torch eager on one of the ops of `benchmarks.op_list`."""
+
+    def __init__(self, name: str, threads: int) -> None:
+        import torch
+
+        from benchmarks.op_list import build
+
+        torch.set_num_threads(threads)
+        self._module = build(name).module
+        self.about = f"torch {torch.__version__}"
+
+    def bind(self, arrays: Sequence[np.ndarray]) -> Call:
+        """A call of the module."""
+        import torch
+
+        tensors = [torch.from_numpy(array) for array in arrays]
+
+        def call() -> torch.Tensor:
+            with torch.inference_mode():
+                return self._module(*tensors)
 
         return call
 
@@ -158,6 +187,36 @@ class OpenVino:
         return [np.array(result[index]) for index in range(len(result))]
 
 
+class Tvm:
+    """A module that TVM compiled; it needs an interpreter that has TVM.
+
+    Args:
+        path: the module.
+        weights: its weights in order, in a file of numpy's; none if it has none.
+    """
+
+    def __init__(self, path: str, weights: str, about: str) -> None:
+        import tvm
+        from tvm import relax
+
+        self._tensor = tvm.runtime.tensor
+        machine = relax.VirtualMachine(tvm.runtime.load_module(path), tvm.cpu())
+        self._main, self._packed, self.about = machine["main"], [], about
+        if weights:  # packed once, as a model's are when it is loaded
+            with np.load(weights) as held:
+                plain = [self._tensor(held[name]) for name in held.files]
+            self._packed = list(machine["main_transform_params"](plain))
+
+    def bind(self, arrays: Sequence[np.ndarray]) -> Call:
+        """A call of the virtual machine."""
+        given = [*map(self._tensor, arrays), *self._packed]
+        return lambda: self._main(*given)
+
+    def read(self, result: Any) -> list[np.ndarray]:
+        """The one result."""
+        return [result.numpy()]
+
+
 def _arrays(tensors: Any) -> list[np.ndarray]:
     return [tensor.contiguous().numpy() for tensor in (tensors if isinstance(tensors, tuple) else (tensors,))]
 
@@ -165,7 +224,9 @@ def _arrays(tensors: Any) -> list[np.ndarray]:
 PEERS: dict[str, Callable[..., Peer]] = {
     "iree": Iree,
     "torch": Torch,
+    "torch op": TorchOp,
     "torch.compile": TorchCompile,
     "onnxruntime": OnnxRuntime,
     "openvino": OpenVino,
+    "tvm": Tvm,
 }

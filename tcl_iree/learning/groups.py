@@ -108,29 +108,45 @@ def load_groups(
     Raises:
         LearningError: nothing to learn from, or times that are no numbers.
     """
-    found: dict[tuple[str, ...], list[Trial]] = {}
-    others = set()
-    # Before what they refer to: another process may be measuring.
-    trials = database.trials() if only is None else only
+    found = trials_by_group(database, platform, only)  # before what they refer to: another process may be measuring
     schedules, workloads = database.schedules(), {row.key: row for row in database.workloads()}
-    for trial in trials:
-        if trial.status == UNMEASURED or not trial.target.startswith(platform):
-            continue
-        if trial.iree != IREE_VERSION:
-            others.add(trial.iree)
-            continue
-        _check(trial, database)
-        found.setdefault((trial.workload, trial.target, trial.flags, trial.reference or ""), []).append(trial)
-    groups = [_group(workloads[key[0]], trials, schedules) for key, trials in sorted(found.items())]
+    groups = [group_of(workloads[key[0]], held, schedules) for key, held in sorted(found.items())]
     kept = [group for group in groups if group and len(group) >= least and group.works[1:].any()]
     if not kept:
+        trials = database.trials() if only is None else only
+        others = sorted({trial.iree for trial in trials if _usable(trial, platform)} - {IREE_VERSION})
         raise LearningError(
             f"{database.path} has no measured programs to learn from"
             + (f" on {platform}" if platform else "")
-            + (f" with IREE {IREE_VERSION} (there are some with {', '.join(sorted(others))})" if others else "")
+            + (f" with IREE {IREE_VERSION} (there are some with {', '.join(others)})" if others else "")
             + "; measure some with `tcl-iree collect` or `tcl-iree tune`"
         )
     return kept
+
+
+def trials_by_group(
+    database: Database, platform: str = "", only: Sequence[Trial] | None = None
+) -> dict[tuple[str, ...], list[Trial]]:
+    """Trials that were run with this version of IREE, by what they have in common.
+
+    That is the workload's key, the target's, the flags, and the default code beside which they were timed.
+
+    Args:
+        platform, only: see `load_groups`.
+
+    Raises:
+        LearningError: a time that is no number.
+    """
+    found: dict[tuple[str, ...], list[Trial]] = {}
+    for trial in database.trials() if only is None else only:
+        if _usable(trial, platform) and trial.iree == IREE_VERSION:
+            _check(trial, database)
+            found.setdefault((trial.workload, trial.target, trial.flags, trial.reference or ""), []).append(trial)
+    return found
+
+
+def _usable(trial: Trial, platform: str) -> bool:
+    return trial.status != UNMEASURED and trial.target.startswith(platform)
 
 
 def candidates_in(groups: Iterable[Group]) -> int:
@@ -153,7 +169,8 @@ def _check(trial: Trial, database: Database) -> None:
         )
 
 
-def _group(record: WorkloadRecord, trials: list[Trial], schedules: Mapping[str, ScheduleRecord]) -> Group | None:
+def group_of(record: WorkloadRecord, trials: list[Trial], schedules: Mapping[str, ScheduleRecord]) -> Group | None:
+    """One group of `trials_by_group`; None where its default was not timed or it cannot be read."""
     defaults = [trial for trial in trials if schedules[trial.schedule].family == DEFAULT_FAMILY]
     timed = [trial.p50 for trial in defaults if trial.p50]
     target = target_of(trials[-1])

@@ -43,7 +43,7 @@ class Guided(Evolutionary):
 
     def ask(self, count: int) -> list[Schedule]:
         """See `Strategy`."""
-        thought = self._think()
+        thought = self.candidates()
         asked: list[Schedule] = []
         if thought:
             opinion = self._model.opinion(thought)
@@ -56,7 +56,7 @@ class Guided(Evolutionary):
 
     def best(self, count: int) -> list[Schedule]:
         """The schedules thought best, for when nothing is to be measured."""
-        thought = self._think()
+        thought = self.candidates()
         if not thought:
             return []
         order = np.argsort(-self._model.opinion(thought).mean, kind="stable")
@@ -67,8 +67,8 @@ class Guided(Evolutionary):
         super().tell(schedule, outcome)
         self._model.tell(schedule, outcome.ratio)
 
-    def _think(self) -> list[Schedule]:
-        """Candidates that evolved under the model's eyes, none proposed before."""
+    def candidates(self) -> list[Schedule]:
+        """Schedules to choose from, none proposed before: they evolve under the model's eyes."""
         found = dict.fromkeys(self._first())
         ranked = list(found)
         for _ in range(_GENERATIONS):

@@ -11,7 +11,8 @@ from tcl_iree.search import TaskScheduler
 from tcl_iree.workflows.tune_options import TuneOptions
 from tcl_iree.workflows.workload_search import WorkloadSearch
 
-_BATCH = 16
+# Schedules that a strategy is asked for at a time.
+BATCH = 16
 INTERRUPTED = "the search was interrupted"
 # A round that is thought to save less than this share of the model's time is not worth taking.
 _ENOUGH = 5e-4
@@ -39,7 +40,7 @@ def search_rounds(searches: Sequence[WorkloadSearch], options: TuneOptions, say:
         while left > 0 and (position := scheduler.next()) is not None:
             search = searches[position]
             best = search.best_ratio()
-            for trial in search.step(min(_BATCH, options.budget, left, most - search.asked)):
+            for trial in search.step(min(BATCH, options.budget, left, most - search.asked)):
                 best = max(best, trial.ratio or 0.0)
                 ends = deadline - time.monotonic()
                 within = "" if options.time_limit is None else f", at most {max(0.0, ends):.0f} s more"
