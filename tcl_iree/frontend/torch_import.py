@@ -25,7 +25,6 @@ def import_torch(module: Any, inputs: tuple[Any, ...], path: Path) -> None:
         try:
             _with_turbine(module, inputs, path)
         except Exception as turbine_error:  # whatever torch.export or turbine trips over
-            _log.warning("iree-turbine cannot export the model (%s); trying IREE's FxImporter", _line(turbine_error))
             try:
                 _with_fx_importer(module, inputs, path)
             except Exception as error:
@@ -33,12 +32,16 @@ def import_torch(module: Any, inputs: tuple[Any, ...], path: Path) -> None:
                     f"the torch model cannot be exported: turbine says {_line(turbine_error)}; "
                     f"IREE's FxImporter says {_line(error)}"
                 ) from None
+            _log.warning("iree-turbine cannot export the model (%s); IREE's FxImporter did", _line(turbine_error))
 
 
 def _with_turbine(module: Any, inputs: tuple[Any, ...], path: Path) -> None:
     import iree.turbine.aot as aot
+    import torch
 
-    aot.export(module, args=inputs).save_mlir(str(path))
+    # A graph has no Python left to be strict about, and strict tracing makes Dynamo forget all that it compiled.
+    strict = not isinstance(module, torch.fx.GraphModule)
+    aot.export(module, args=inputs, strict_export=strict).save_mlir(str(path))
 
 
 def _with_fx_importer(module: Any, inputs: tuple[Any, ...], path: Path) -> None:

@@ -9,8 +9,9 @@ import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -67,7 +68,7 @@ class TuneResult:
             MeasureError: there is no compiled module: tuning was interrupted, or nothing can run here.
         """
         in_torch = any(hasattr(value, "detach") for value in inputs)
-        outputs = self._loaded([np.asarray(value.detach() if in_torch else value) for value in inputs])
+        outputs = self.loaded([np.asarray(value.detach() if in_torch else value) for value in inputs])
         if in_torch:
             import torch
 
@@ -75,20 +76,28 @@ class TuneResult:
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
     @cached_property
-    def _loaded(self) -> Callable[[list[np.ndarray]], list[Any]]:
-        """The compiled module in this process; the runtime's flags are those of the first device opened in it."""
+    def loaded(self) -> Callable[[list[np.ndarray]], list[np.ndarray]]:
+        """The compiled module in this process, which outlives its files; the device is one for all of a target's.
+
+        The runtime's flags are those of the first device opened in it.
+
+        Raises:
+            MeasureError: there is no compiled module.
+        """
         import iree.runtime as runtime
 
-        from tcl_iree.measure.device import open_device, read_array
+        from tcl_iree.measure.device import read_array
         from tcl_iree.measure.model_job import CompiledModel
 
         if self.module is None:
             raise MeasureError(f"there is no compiled module: {'; '.join(self.report.notes)}; tune again where it runs")
-        device = open_device(self._target.device, self._target.runtime_flags)
+        device = _opened(self._target.device, self._target.runtime_flags)
         compiled = CompiledModel(device, str(self.module))
+        turn = Lock()  # a module's state is for one thread at a time
 
-        def call(arrays: list[np.ndarray]) -> list[Any]:
-            outputs = compiled([runtime.asdevicearray(device, array) for array in arrays])
+        def call(arrays: list[np.ndarray]) -> list[np.ndarray]:
+            with turn:
+                outputs = compiled([runtime.asdevicearray(device, array) for array in arrays])
             return [read_array(device, output) for output in outputs]
 
         return call
@@ -118,6 +127,14 @@ class TuneResult:
         except OSError as error:
             raise ModelError(f"cannot write to {place}: {error.strerror}") from None
         return place
+
+
+@cache
+def _opened(name: str, flags: tuple[str, ...]) -> Any:
+    """One device for all modules in this process: each has threads of its own."""
+    from tcl_iree.measure.device import open_device
+
+    return open_device(name, flags)
 
 
 def writable_directory(directory: str | Path) -> Path:
