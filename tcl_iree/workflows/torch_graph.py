@@ -88,7 +88,7 @@ class _Module:
         self._sizes = [(index, _size(value)) for index, value in enumerate(arguments) if index not in constant]
         self._inputs = [index for index, _ in self._sizes if _is_tensor(arguments[index])]
         self._others = [None if _is_tensor(value) else value for value in expected]
-        self._outputs = {index: _strides(value) for index, value in enumerate(expected) if _is_tensor(value)}
+        self._outputs = {index: _layout(value) for index, value in enumerate(expected) if _is_tensor(value)}
         with _disable_current_modes(), torch.inference_mode(False), torch.no_grad():
             given = {index: value for index, value in enumerate(arguments) if index not in self._inputs}
             inputs = tuple(arguments[index].detach().clone() for index in self._inputs)
@@ -109,8 +109,8 @@ class _Module:
     def __call__(self, arguments: Sequence[Any]) -> list[Any]:
         """What the graph gives, in new tensors with the strides that eager mode gives them."""
         outputs = list(self._others)
-        for (index, strides), tensor in zip(self._outputs.items(), self._tensors(arguments), strict=True):
-            outputs[index] = _strided(tensor, strides)
+        for (index, layout), tensor in zip(self._outputs.items(), self._tensors(arguments), strict=True):
+            outputs[index] = _laid_out(tensor, layout)
         return outputs
 
     def _tensors(self, arguments: Sequence[Any]) -> list[Any]:
@@ -172,12 +172,12 @@ def _size(value: Any) -> Any:
     return value.shape if _is_tensor(value) else value
 
 
-def _strides(tensor: Any) -> tuple[int, ...]:
-    """The tensor's strides, or where its elements share memory, those of a dense one like it."""
-    return torch.empty_like(tensor, device="meta").stride()
+def _layout(tensor: Any) -> Any:
+    """A tensor without elements of this shape and these strides, or dense ones where elements share memory."""
+    return torch.empty_like(tensor, device="meta")
 
 
-def _strided(tensor: Any, strides: tuple[int, ...]) -> Any:
-    if tensor.stride() == strides:
+def _laid_out(tensor: Any, layout: Any) -> Any:
+    if tensor.stride() == layout.stride() or tensor.shape != layout.shape:  # the shape may depend on the values
         return tensor
-    return torch.empty_strided(tensor.shape, strides, dtype=tensor.dtype).copy_(tensor)
+    return torch.empty_strided(tensor.shape, layout.stride(), dtype=tensor.dtype).copy_(tensor)
