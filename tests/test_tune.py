@@ -265,7 +265,9 @@ def test_when_no_pick_is_right_the_default_is_shipped(model: Path, monkeypatch: 
     monkeypatch.setattr(Runner, "check", lambda *arguments: Failure(FailureKind.WRONG_RESULT, "as if"))
     found = tcl_iree.tune(model, target="cpu,threads=1", effort="none")
     assert not found.library.entries
-    assert all("none of 4 picks" in row.status for row in found.report.workloads)
+    statuses = [row.status for row in found.report.workloads]
+    assert any("picks was right" in status for status in statuses), statuses
+    assert all("picks was right" in status or "default better" in status for status in statuses), statuses
     a, b, c = inputs(3)
     np.testing.assert_allclose(found(a, b, c), expected(a, b, c), rtol=1e-3, atol=1e-3)
 
