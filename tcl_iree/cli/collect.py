@@ -11,7 +11,7 @@ from tcl_iree.cli.common import MODEL_HELP, add_command, add_database, add_json,
 from tcl_iree.database import Database
 from tcl_iree.report.progress import progress
 from tcl_iree.report.tables import console, table
-from tcl_iree.workflows.collect import CollectOptions, collect
+from tcl_iree.workflows.collect import CollectOptions, collect, collect_recorded
 from tcl_iree.workflows.layouts import CHANGE, KEEP
 
 _DEFAULTS = CollectOptions()
@@ -24,9 +24,19 @@ def register(commands: Any) -> None:
         "collect",
         "Measure random schedules of many workloads, to train cost models on. Cut it off at any time and run it again.",
         "  tcl-iree collect --networks zoo:resnet-18 zoo:bert-mini --target cpu,threads=1 --budget 2000 -o data/\n"
-        "  tcl-iree collect --networks mine.py:encoder --per-workload 64 --db mine.db\n",
+        "  tcl-iree collect --networks mine.py:encoder --per-workload 64 --db mine.db\n"
+        "  tcl-iree collect --programs data/ --target cpu:sse4,threads=1 --per-workload 16 -o data/\n",
     )
-    parser.add_argument("--networks", nargs="+", required=True, metavar="MODEL", help=MODEL_HELP)
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--networks", nargs="+", metavar="MODEL", help=MODEL_HELP)
+    what.add_argument(
+        "--programs",
+        nargs="+",
+        type=Path,
+        metavar="DATA",
+        help="databases or Parquet files of other targets: the same programs are measured here, under the flags they "
+        "had there, so that platforms can be compared (--base, --layouts and --evolved have no say)",
+    )
     add_target(parser)
     parser.add_argument(
         "--budget",
@@ -60,6 +70,12 @@ def register(commands: Any) -> None:
         metavar="SECONDS",
         help="leave out workloads whose default takes longer (default %(default)s)",
     )
+    parser.add_argument(
+        "--workloads",
+        type=int,
+        metavar="N",
+        help="with --programs: only of so many workloads, those with the most programs (default: all)",
+    )
     parser.add_argument("--seed", type=int, default=_DEFAULTS.seed)
     parser.add_argument("-o", "--output", type=Path, metavar="DIR", help="write Parquet shards there as they fill")
     add_database(parser)
@@ -76,11 +92,15 @@ def run(arguments: argparse.Namespace) -> int:
         arguments.base,
         arguments.layouts,
         arguments.longest,
+        arguments.workloads,
         arguments.seed,
     )
     target = parse_target(arguments)
     with Database(arguments.db) as database, progress(1, "forming dispatches") as step:
-        found = collect(arguments.networks, target, database, options, arguments.output, step)
+        if arguments.programs:
+            found = collect_recorded(arguments.programs, target, database, options, arguments.output, step)
+        else:
+            found = collect(arguments.networks, target, database, options, arguments.output, step)
     if arguments.json:
         print_json(asdict(found) | {"shards": [str(path) for path in found.shards]})
     else:

@@ -83,6 +83,11 @@ class WorkloadSearch:
         self.exhausted = not self._space.families
 
     @property
+    def label(self) -> str:
+        """The workload's."""
+        return self.dispatch.workload.label
+
+    @property
     def default(self) -> Trial:
         """IREE's default, as measured first."""
         return self._session.default
@@ -108,7 +113,7 @@ class WorkloadSearch:
         right = [trial for trial in self._known.values() if trial.ratio]
         full = [trial for trial in right if not trial.stopped_early] or right
         return Standing(
-            self.dispatch.workload.label,
+            self.label,
             self.dispatch.occurrences,
             self.default_seconds,
             max((trial.ratio or 0.0 for trial in full), default=None),
