@@ -70,6 +70,11 @@ def matmul_config(wm: int, wn: int, m: int, n: int, k: int) -> Candidate:
     return Candidate(_CONFIG.format(wm=wm, wn=wn, m=m, n=n, k=k))
 
 
+def platform_of(key: str) -> str:
+    """What a target's key counts as where platforms are compared: the host's own CPU and its class are one."""
+    return key.replace("native.", "", 1)
+
+
 def measured_here() -> dict[str, str]:
     """When and on which CPU: every figure of a result that is put together in several runs carries it."""
     host = host_cpu()

@@ -22,6 +22,7 @@ import numpy as np
 
 from benchmarks.common import matmul_config, matmul_workload, save
 from tcl_iree.hardware import host_cpu
+from tcl_iree.learning.metrics import rank_correlation
 from tcl_iree.measure.builder import Builder
 from tcl_iree.measure.results import Artifact
 from tcl_iree.measure.runner import Runner
@@ -95,9 +96,8 @@ def figures(scores: np.ndarray) -> dict[str, float]:
 
 
 def _rank_correlation(scores: np.ndarray) -> float:
-    ranks = scores.argsort(axis=0).argsort(axis=0)
-    pairs = itertools.combinations(range(scores.shape[1]), 2)
-    return float(np.mean([np.corrcoef(ranks[:, a], ranks[:, b])[0, 1] for a, b in pairs]))
+    pairs = itertools.combinations(scores.T, 2)
+    return float(np.mean([rank_correlation(one, other) for one, other in pairs]))
 
 
 def main() -> None:

@@ -1,6 +1,6 @@
 """How well does a cost model learn one platform after the other from few labels, and what does it forget?
 
-Every distinct target of the data is a platform. In a given order, the first is learned from its whole training part;
+Every distinct target of the data is a platform, the host's own CPU and its class being one. In a given order, the first is learned from its whole training part;
 of each later one a share of the training part is labelled, chosen by RDU as the first platform's model sees it, the
 same for every method. After each platform all platforms so far are ranked. Validation only says when to stop (and, for
 distillation, which teacher to take).
@@ -14,7 +14,7 @@ distillation, which teacher to take).
 What was ranked is kept below --output, and a run that was cut off goes on where it stopped.
 
     python -m benchmarks.transfer --data benchmarks/data/ --shares 0.01 0.1
-    python -m benchmarks.transfer --data benchmarks/data/ --orders cpu-native.avx2,cpu-avx512 --seeds 0 --no-save
+    python -m benchmarks.transfer --data benchmarks/data/ --orders cpu-avx2,cpu-avx512 --seeds 0 --no-save
     python -m benchmarks.transfer --data benchmarks/data/ --ablation --shares 0.1
 """
 
@@ -28,7 +28,7 @@ from typing import Any
 
 import torch
 
-from benchmarks.common import measured_here, recorded, save
+from benchmarks.common import measured_here, platform_of, recorded, save
 from benchmarks.transfer_chains import ZERO_SHOT, Chain, Chains, Platform
 from benchmarks.transfer_figures import FORMS, figures, leads
 from tcl_iree.learning.distillation.names import LEARNERS
@@ -121,8 +121,8 @@ def _platforms(data: Sequence[Path], part: str) -> dict[str, Platform]:
     with Programs(data) as programs:
         groups = programs.groups()
     made = {}
-    for key in sorted({group.platform for group in groups}):
-        held = Platform.of(key, [group for group in groups if group.platform == key], part)
+    for key in sorted({platform_of(group.platform) for group in groups}):
+        held = Platform.of(key, [group for group in groups if platform_of(group.platform) == key], part)
         if held:
             made[key] = held
         else:

@@ -83,3 +83,13 @@ def pairwise_accuracy(pool: Ranked) -> float:
 def regret(pool: Ranked) -> float:
     """How much slower the candidate ranked first is than the best, as a share of the best."""
     return pool.best_of_first(1) / pool.best() - 1.0
+
+
+def rank_correlation(one: np.ndarray, other: np.ndarray) -> float:
+    """Spearman's: 1 if both put things in the same order, -1 if in the opposite one; equal values share a rank."""
+    return float(np.corrcoef(_ranks(one), _ranks(other))[0, 1])
+
+
+def _ranks(values: np.ndarray) -> np.ndarray:
+    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
+    return (np.cumsum(counts) - 0.5 * (counts + 1))[place]
