@@ -3,40 +3,52 @@
 The pool is the training part of the split, without labels. A sampler chooses a share of it, a Mamba model learns from
 what was chosen, and chooses the next share; all rank the same pools of test workloads. Shares count attempts, failures
 included. IREE's default of every workload is known to all: nothing is measured without it. Validation only says when
-to stop training, the same for all.
+to stop training, the same for all. Hours are those that building and running the chosen programs took when they were
+recorded, defaults included.
 
-    python -m benchmarks.sampler --data benchmarks/data/
+With --ablation, RDU without each of its parts and with other estimates of uncertainty rank validation workloads.
+What was ranked is kept below --output, and a run that was cut off goes on where it stopped.
+
+    python -m benchmarks.sampler --data benchmarks/data/avx512-1-thread-*.parquet
     python -m benchmarks.sampler --data benchmarks/data/ --samplers rdu random --seeds 0 --no-save
+    python -m benchmarks.sampler --data benchmarks/data/avx512-1-thread-*.parquet --ablation --shares 0.05 0.1
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-import time
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-from benchmarks.common import measured_here, recorded, save
-from tcl_iree.learning.cost_model import FitOptions
-from tcl_iree.learning.evaluation import ahead, evaluate, interval, rank
-from tcl_iree.learning.groups import Group, candidates_in, fingerprint
-from tcl_iree.learning.mamba import MambaNetwork
-from tcl_iree.learning.metrics import Ranked
-from tcl_iree.learning.neural import NeuralModel
+from benchmarks.common import measured_here, platform_of, recorded, save
+from benchmarks.line_chart import write_line_chart
+from benchmarks.sampler_campaigns import ENSEMBLE, Campaigns, Plan, Step
+from tcl_iree.learning.evaluation import ahead, evaluate, interval
+from tcl_iree.learning.groups import candidates_in, fingerprint
 from tcl_iree.learning.sampling import SAMPLERS, make_sampler
-from tcl_iree.learning.sampling.programs import ProgramList, without_bred
+from tcl_iree.learning.sampling.greedy import RduSampler
+from tcl_iree.learning.sampling.programs import DROPOUT, ProgramList, without_bred
 from tcl_iree.learning.split import TEST, TRAIN, VALIDATION, load_split
 from tcl_iree.report.tables import console, table
 from tcl_iree.workflows.data import Programs
 
 _LEAST_POOL = 100
-_EVERYTHING = "everything"
+_OURS, _EVERYTHING = "rdu", "everything"
+_ABLATION = [
+    Plan(_OURS, RduSampler()),
+    Plan("no representativeness", RduSampler(representativeness=0.0)),
+    Plan("no diversity", RduSampler(diversity=0.0)),
+    Plan("no uncertainty", RduSampler(uncertainty=0.0)),
+    Plan("uncertainty by dropout", RduSampler(), DROPOUT),
+    Plan("uncertainty by an ensemble", RduSampler(), ENSEMBLE),
+]
+# Plan and share -> one step a seed.
+Found = dict[str, list[Step]]
 
 
 def main() -> None:
@@ -48,79 +60,99 @@ def main() -> None:
     parser.add_argument("--shares", nargs="+", type=float, default=[0.02, 0.05, 0.1, 0.2])
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2, 3, 4])
     parser.add_argument("--epochs", type=int, default=40)
+    parser.add_argument("--ablation", action="store_true", help="parts of RDU instead of samplers, on validation")
+    parser.add_argument("--output", type=Path, default=Path("out/sampler"))
     parser.add_argument("--threads", type=int, default=1, help="of torch")
+    parser.add_argument("--chart", type=Path, metavar="FILE", help="write a chart of top-1 against the share as SVG")
     parser.add_argument("--no-save", action="store_true", help="leave the recorded result as it is")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
+    split = load_split()
     with Programs(arguments.data) as files:
-        parts = load_split().divide(files.groups(arguments.platform))
+        parts = split.divide(files.groups(arguments.platform))
     test = [group for group in parts[TEST] if len(group) > _LEAST_POOL]
+    judged = parts[VALIDATION] if arguments.ablation else test
     random_ones = [without_bred(group) for group in parts[TRAIN]]
     training = ProgramList.of([group for group in random_ones if len(group) > 1])
-    run = fingerprint((arguments.epochs, arguments.shares), [*training.groups, *parts[VALIDATION], *test])
-    before = {} if arguments.no_save else recorded("sampler")
-    results: dict[str, Any] = before.get("results", {}) if before.get("run") == run else {}
-    pools: dict[str, dict[int, list[Ranked]]] = {}
+    run = fingerprint(arguments.epochs, [*training.groups, *parts[VALIDATION], *judged])
+    campaigns = Campaigns(
+        training,
+        parts[VALIDATION],
+        judged,
+        None if arguments.ablation else split,
+        arguments.output / run,
+        arguments.epochs,
+    )
+    plans = _ABLATION if arguments.ablation else [Plan(name, make_sampler(name)) for name in arguments.samplers]
+    found: Found = {}
     for seed in arguments.seeds:
-        for name in (*arguments.samplers, _EVERYTHING):
-            for label, ranked, spent in _campaign(name, training, parts[VALIDATION], test, seed, arguments):
-                pools.setdefault(label, {})[seed] = ranked
-                found = asdict(evaluate(ranked))
-                print(f"{label}, seed {seed}: top-1 {found['top_1']:.3f}, top-5 {found['top_5']:.3f}, pairs {found['accuracy']:.3f} ({spent:.0f} s)", file=sys.stderr, flush=True)  # fmt: skip
-                results.setdefault(label, {})[str(seed)] = {
-                    name: found[name] for name in ("top_1", "top_5", "accuracy")
-                }
-        if not arguments.no_save:
-            sizes = {"programs": len(training), "test_workloads": len(test), "test": candidates_in(test)}
-            save("sampler", sizes | {"run": run, "results": results, **measured_here()})
-    _print(pools)
+        for plan in (*plans, Plan(_EVERYTHING, None)):
+            for step in campaigns.run(plan, arguments.shares, seed):
+                found.setdefault(step.label, []).append(step)
+                seen = evaluate(step.pools)
+                print(f"{step.label}, seed {seed}: top-1 {seen.top_1:.3f}, top-5 {seen.top_5:.3f}, pairs {seen.accuracy:.3f} ({step.seconds:.0f} s)", file=sys.stderr, flush=True)  # fmt: skip
+    figures = {label: _figures(found, label) for label in found}
+    platforms = "+".join(sorted({platform_of(group.platform) for group in training.groups}))
+    if not arguments.no_save:
+        sizes = {
+            "programs": len(training),
+            "workloads": len(training.groups),
+            "judged": candidates_in(judged),
+            "judged_workloads": len(judged),
+        }
+        entry = sizes | {"seeds": arguments.seeds, "run": run, "figures": figures, **measured_here()}
+        before = recorded("sampler")
+        name = "ablation" if arguments.ablation else "platforms"
+        others: dict[str, Any] = {key: before[key] for key in ("ablation", "platforms") if key in before}
+        save("sampler", others | {name: others.get(name, {}) | {platforms: entry}})
+    if arguments.chart:
+        _draw(arguments.chart, plans, arguments.shares, figures)
+    _print(figures)
 
 
-def _campaign(
-    name: str,
-    training: ProgramList,
-    validation: Sequence[Group],
-    test: Sequence[Group],
-    seed: int,
-    arguments: argparse.Namespace,
-) -> list[tuple[str, list[Ranked], float]]:
-    """Choose share after share; what is chosen stays chosen."""
-    split = load_split()
-    total = len(training)
-    torch.manual_seed(seed)
-    model = NeuralModel(MambaNetwork())
-    taken = np.zeros(0, np.int64)
-    found = []
-    shares = [1.0] if name == _EVERYTHING else arguments.shares
-    for share in shares:
-        started = time.monotonic()
-        if name == _EVERYTHING:
-            taken = np.arange(total)
-        else:
-            pool = training.pool(model, taken)
-            more = make_sampler(name).choose(pool, round(share * total) - len(taken), taken, seed)
-            taken = np.concatenate([taken, more])
-        model = NeuralModel(MambaNetwork())
-        model.fit(training.chosen(taken), validation, FitOptions(arguments.epochs, seed=seed))
-        label = name if name == _EVERYTHING else f"{name} {share:.0%}"
-        found.append((label, rank(model, test, split), time.monotonic() - started))
-    return found
+def _figures(found: Found, label: str) -> dict[str, Any]:
+    """Means over seeds with intervals, and the lead over random's choice of the same share and over everything."""
+    steps = found[label]
+    pools = [step.pools for step in steps]
+    seen = [evaluate(held) for held in pools]
+    made: dict[str, Any] = {
+        "programs": steps[0].programs,
+        "hours": float(np.mean([step.hours for step in steps])),
+        "top_1": float(np.mean([entry.top_1 for entry in seen])),
+        "top_5": float(np.mean([entry.top_5 for entry in seen])),
+        "accuracy": float(np.mean([entry.accuracy for entry in seen])),
+        "top_1_interval": interval(pools, 1),
+        "top_5_interval": interval(pools, 5),
+        "each_seed": [{"top_1": entry.top_1, "top_5": entry.top_5, "accuracy": entry.accuracy} for entry in seen],
+    }
+    plan, _, share = label.rpartition(" ")
+    for other in (f"random {share}", f"{_OURS} {share}", _EVERYTHING):
+        if other in found and other != label and plan:
+            beside = [step.pools for step in found[other]]
+            made[f"ahead_of_{other}"] = {f"top_{count}": ahead(pools, beside, count) for count in (1, 5)}
+    return made
 
 
-def _print(pools: dict[str, dict[int, list[Ranked]]]) -> None:
+def _draw(path: Path, plans: Sequence[Plan], shares: Sequence[float], figures: Mapping[str, Any]) -> None:
+    lines = {
+        plan.name: [(100 * share, figures[f"{plan.name} {share:.0%}"]["top_1"]) for share in shares] for plan in plans
+    }
+    lines[_EVERYTHING] = [(100 * share, figures[_EVERYTHING]["top_1"]) for share in shares]
+    write_line_chart(path, "measured share of the pool, %", "top-1", lines)
+
+
+def _print(figures: Mapping[str, Any]) -> None:
     rows = []
-    for label, held in pools.items():
-        seeds = list(held.values())
-        cells = []
-        for count in (1, 5):
-            mean = np.mean([getattr(evaluate(ranked), f"top_{count}") for ranked in seeds])
-            low, high = interval(seeds, count)
-            cells.append(f"{mean:.3f} ({low:.3f}-{high:.3f})")
-        other = pools.get(label.replace("rdu", "random"), {}) if label.startswith("rdu") else {}
-        beside = ahead(seeds, [other[seed] for seed in held], 1) if set(other) >= set(held) else None
-        rows.append([label, *cells, f"{beside[0]:+.3f} to {beside[1]:+.3f}" if beside else ""])
-    names = ["measured", "top-1", "top-5", "top-1 against random"]
-    console().print(table("models trained on a share of the pool", names, rows, numeric=(1, 2, 3)))
+    for label, entry in figures.items():
+        cells = [f"{entry['programs']}", f"{entry['hours']:.2f}"]
+        cells += [
+            f"{entry[form]:.3f} ({entry[form + '_interval'][0]:.3f}-{entry[form + '_interval'][1]:.3f})"
+            for form in ("top_1", "top_5")
+        ]
+        lead = next((entry[key]["top_1"] for key in entry if key.startswith("ahead_of_random")), None)
+        rows.append([label, *cells, f"{entry['accuracy']:.3f}", f"{lead[0]:+.3f} to {lead[1]:+.3f}" if lead else ""])
+    names = ["measured", "programs", "hours", "top-1", "top-5", "pairs in order", "top-1 against random"]
+    console().print(table("models trained on a share of the pool", names, rows, numeric=range(1, 7)))
 
 
 if __name__ == "__main__":

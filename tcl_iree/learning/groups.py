@@ -39,6 +39,7 @@ class Group:
         candidates: what was measured; the first is IREE's default.
         seconds: of each candidate; NaN where it failed.
         origins: how each candidate was come by.
+        spent: seconds that building and running each of them took; empty where nobody knows.
         source: the group this is a part of, and the positions of its candidates there.
     """
 
@@ -48,6 +49,7 @@ class Group:
     candidates: tuple[Candidate, ...]
     seconds: np.ndarray
     origins: tuple[str, ...] = ()
+    spent: tuple[float, ...] = field(default=(), repr=False, compare=False)
     source: tuple[Group, np.ndarray] | None = field(default=None, repr=False, compare=False)
     _made: dict[object, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
@@ -65,7 +67,10 @@ class Group:
         kept = np.unique(np.concatenate([[0], positions])).astype(np.int64)
         candidates = tuple(self.candidates[position] for position in kept)
         origins = tuple(self.origins[position] for position in kept) if self.origins else ()
-        return replace(self, candidates=candidates, seconds=self.seconds[kept], origins=origins, source=(self, kept))
+        spent = tuple(self.spent[position] for position in kept) if self.spent else ()
+        return replace(
+            self, candidates=candidates, seconds=self.seconds[kept], origins=origins, spent=spent, source=(self, kept)
+        )
 
     def hidden(self) -> Group:
         """The same programs with nothing known of their times."""
@@ -187,14 +192,22 @@ def group_of(record: WorkloadRecord, trials: list[Trial], schedules: Mapping[str
             by_schedule.setdefault(trial.schedule, []).append(trial)
     default = float(np.median(timed))
     candidates: list[Candidate] = [None]
-    seconds, origins = [default], [""]
+    seconds, origins, spent = [default], [""], [_spent(defaults)]
     read = readable_candidates([schedules[sha] for sha in by_schedule], workload, target)
     for candidate, measured in zip(read, by_schedule.values(), strict=True):
         if candidate is not None:
             candidates.append(candidate)
             seconds.append(default / ratio_of(measured))
             origins.append(measured[-1].origin)
-    return Group(workload, target, trials[-1].target, tuple(candidates), np.array(seconds), tuple(origins))
+            spent.append(_spent(measured))
+    return Group(
+        workload, target, trials[-1].target, tuple(candidates), np.array(seconds), tuple(origins), tuple(spent)
+    )
+
+
+def _spent(trials: Sequence[Trial]) -> float:
+    """What one of these trials took, the median of them."""
+    return float(np.median([trial.build_seconds + trial.run_seconds for trial in trials]))
 
 
 def ratio_of(trials: Sequence[Trial]) -> float:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from tcl_iree.learning.groups import Group
 from tcl_iree.learning.neural import NeuralModel
 from tcl_iree.learning.sampling.pool import Pool
-from tcl_iree.learning.sampling.uncertainty import posterior
+from tcl_iree.learning.sampling.uncertainty import dropout_scores, posterior, spread
+
+POSTERIOR, DROPOUT = "posterior", "dropout"
 
 
 @dataclass(frozen=True)
@@ -46,11 +48,26 @@ class ProgramList:
         """Groups of so many of the programs, all if there are no more."""
         return self.chosen(np.random.default_rng(seed).permutation(len(self))[:count])
 
-    def pool(self, model: NeuralModel, taken: np.ndarray) -> Pool:
-        """The programs as a model sees them."""
+    def pool(self, model: NeuralModel, taken: np.ndarray, estimate: str = POSTERIOR) -> Pool:
+        """The programs as a model sees them.
+
+        Args:
+            taken: positions that were measured, or are being measured.
+            estimate: of how unsure the model is: `posterior` or `dropout`.
+        """
         embeddings = np.concatenate([model.embed_group(held)[1:] for held in self.groups]).astype(np.float32)
         scores = np.concatenate([model.score(held)[1:] for held in self.groups])
-        return Pool(embeddings, self.group, scores, posterior(embeddings, embeddings[taken]))
+        if estimate == DROPOUT:
+            unsure = spread(dropout_scores(model, embeddings), self.group)
+        else:
+            unsure = posterior(embeddings, embeddings[taken])
+        return Pool(embeddings, self.group, scores, unsure)
+
+    def pool_of_several(self, models: Sequence[NeuralModel]) -> Pool:
+        """As the first of some models sees them; where the others disagree it is unsure."""
+        first = self.pool(models[0], np.zeros(0, np.int64))
+        opinions = [np.concatenate([model.score(held)[1:] for held in self.groups]) for model in models]
+        return replace(first, uncertainty=spread(np.stack(opinions), self.group))
 
 
 def without_bred(group: Group) -> Group:

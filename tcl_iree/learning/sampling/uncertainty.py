@@ -7,15 +7,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import torch
 
-from tcl_iree.features.steps import Candidate
 from tcl_iree.learning.neural import NeuralModel
-from tcl_iree.target import Target
-from tcl_iree.workload.model import Workload
 
 
 def posterior(embeddings: np.ndarray, measured: np.ndarray, ridge: float = 1.0) -> np.ndarray:
@@ -53,24 +48,18 @@ def spread(scores: np.ndarray, workloads: np.ndarray) -> np.ndarray:
 
 @torch.no_grad()
 def dropout_scores(
-    model: NeuralModel,
-    workload: Workload,
-    target: Target,
-    candidates: Sequence[Candidate],
-    opinions: int = 8,
-    share: float = 0.1,
-    seed: int = 0,
+    model: NeuralModel, embeddings: np.ndarray, opinions: int = 8, share: float = 0.1, seed: int = 0
 ) -> np.ndarray:
-    """Opinion x candidate: the model's scores, each with another `share` of the embedding's columns left out.
+    """Opinion x program: the model's scores of embeddings, each time with another `share` of the columns left out.
 
     Args:
         model: of a network that scores an embedding as it is, as Mamba's does.
     """
-    embeddings = torch.from_numpy(model.embed(workload, target, candidates).astype(np.float32))
+    given = torch.from_numpy(embeddings.astype(np.float32))
     rng = np.random.default_rng(seed)
-    kept = rng.random((opinions, embeddings.shape[1])) >= share
+    kept = rng.random((opinions, given.shape[1])) >= share
     masks = torch.from_numpy(kept.astype(np.float32) / (1.0 - share))
-    return np.stack([model.network.score(embeddings * mask, {}).numpy() for mask in masks])
+    return np.stack([model.network.score(given * mask, {}).numpy() for mask in masks])
 
 
 def _with_one(values: np.ndarray) -> np.ndarray:
