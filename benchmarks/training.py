@@ -55,7 +55,7 @@ class Trainer:
         if seed != self._first:  # the rate that was best for the first seed
             values = (self.checkpoint(name, self._first).model.config[setting],)
         tried = [self._train(name, seed, {setting: value}) for value in values]
-        return max(tried, key=lambda made: made.metrics["top_1"] + made.metrics["top_5"])
+        return max(tried, key=lambda made: made.metrics["accuracy"])
 
     def _train(self, name: str, seed: int, config: dict[str, float]) -> Checkpoint:
         started = time.monotonic()

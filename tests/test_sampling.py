@@ -146,6 +146,20 @@ def test_rdu_weighs_its_three_parts() -> None:
     assert crowded[np.isin(members, dense)].mean() > crowded.mean()
 
 
+def test_rdu_takes_several_programs_of_a_workload_if_any() -> None:
+    pool = pool_of(count=1200, workloads=60)
+    few = make_sampler("rdu").choose(pool, 40)
+    held = np.bincount(pool.workloads[few], minlength=60)
+    assert np.count_nonzero(held) <= 11, "a tenth of the workloads rather than one program of each"
+    assert np.median(held[held > 0]) >= 3
+    more = make_sampler("rdu").choose(pool, 40, few)
+    both = np.bincount(pool.workloads[np.concatenate([few, more])], minlength=60)
+    assert np.count_nonzero(held) < np.count_nonzero(both) <= 22, "then others"
+    assert np.median(both[both > 0]) >= 3
+    assert np.count_nonzero(np.bincount(pool.workloads[RduSampler(together=1).choose(pool, 40)])) > 25
+    assert np.count_nonzero(np.bincount(pool.workloads[make_sampler("rdu").choose(pool, 400)])) > 55
+
+
 def test_the_biased_sampler_prefers_what_is_thought_fast() -> None:
     pool = pool_of()
     thought = pool.goodness

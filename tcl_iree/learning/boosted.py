@@ -12,7 +12,7 @@ from tcl_iree.features.statements import FEATURES, StatementEncoder
 from tcl_iree.features.steps import Candidate
 from tcl_iree.learning.cost_model import CostModel, Epoch, FitOptions, State
 from tcl_iree.learning.groups import Group
-from tcl_iree.learning.metrics import ranked, top_k
+from tcl_iree.learning.metrics import ranked, validation_figures
 from tcl_iree.learning.recent import Recent
 from tcl_iree.target import Target
 from tcl_iree.workload.model import Workload
@@ -62,12 +62,13 @@ class BoostedModel(CostModel):
                 ranked(group, booster.predict(xgboost.DMatrix(rows, nthread=1), output_margin=True))
                 for group, rows in held
             ]
-            found = [top_k(pools, count)["mean"] if pools else 0.0 for count in (1, 5)]
-            epochs.append(Epoch(number, 1.0 - found[0], *found))
-            options.say(epochs[-1])
-            stale = 0 if sum(found) > best else stale + 1
+            figures = validation_figures(pools)
+            epoch = Epoch(number, 1.0 - figures[0], *figures)
+            epochs.append(epoch)
+            options.say(epoch)
+            stale = 0 if epoch.score > best else stale + 1
             if stale == 0:
-                best, best_rounds = sum(found), booster.num_boosted_rounds()
+                best, best_rounds = epoch.score, booster.num_boosted_rounds()
             if stale >= options.patience:
                 break
         self._history = booster[:best_rounds] if booster and best_rounds else booster

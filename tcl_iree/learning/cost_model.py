@@ -25,13 +25,22 @@ class Epoch:
 
     Attributes:
         loss: mean over the pass.
-        top_1, top_5: on the validation groups.
+        top_1, top_5, pairs: on the validation groups; `pairs` is the share of pairs of candidates in the right order.
     """
 
     number: int
     loss: float
     top_1: float
     top_5: float
+    pairs: float = 0.0
+
+    @property
+    def score(self) -> float:
+        """What training is stopped by and weights are chosen by.
+
+        Every program has a say in it; which one comes first of a few small pools, as top-k asks, is more of a chance.
+        """
+        return self.pairs
 
 
 @dataclass(frozen=True)

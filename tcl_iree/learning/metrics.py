@@ -80,6 +80,14 @@ def pairwise_accuracy(pool: Ranked) -> float:
     return float((above * faster).sum() / total)
 
 
+def validation_figures(pools: Sequence[Ranked]) -> tuple[float, float, float]:
+    """Top-1, top-5 and the mean share of pairs in order, as training is watched by; zeros where there are no pools."""
+    if not pools:
+        return 0.0, 0.0, 0.0
+    pairs = float(np.mean([pairwise_accuracy(pool) for pool in pools]))
+    return top_k(pools, 1)["mean"], top_k(pools, 5)["mean"], pairs
+
+
 def regret(pool: Ranked) -> float:
     """How much slower the candidate ranked first is than the best, as a share of the best."""
     return pool.best_of_first(1) / pool.best() - 1.0

@@ -15,7 +15,7 @@ from tcl_iree.features.steps import Candidate
 from tcl_iree.learning.cost_model import CostModel, Epoch, FitOptions, State
 from tcl_iree.learning.encoding import Arrays, Encoder, collate, rows, tensors
 from tcl_iree.learning.groups import Group, fingerprint
-from tcl_iree.learning.metrics import ranked, top_k
+from tcl_iree.learning.metrics import ranked, validation_figures
 from tcl_iree.learning.network import Network
 from tcl_iree.learning.ranking import lambda_rank
 from tcl_iree.learning.recent import Recent
@@ -264,11 +264,11 @@ class NeuralModel(CostModel):
         optimizer.step()
         return float(loss.detach())
 
-    def _validate(self, groups: Sequence[Group], encoded: Sequence[Arrays]) -> tuple[float, float]:
+    def _validate(self, groups: Sequence[Group], encoded: Sequence[Arrays]) -> tuple[float, float, float]:
         pools = [
             ranked(group, self._in_parts(arrays, scores=True)) for group, arrays in zip(groups, encoded, strict=True)
         ]
-        return (top_k(pools, 1)["mean"], top_k(pools, 5)["mean"]) if pools else (0.0, 0.0)
+        return validation_figures(pools)
 
 
 def short_lists(given: Sequence[List], size: int, rng: np.random.Generator) -> list[List]:

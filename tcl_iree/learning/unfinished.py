@@ -35,13 +35,12 @@ class Progress:
 
     def after(self, epoch: Epoch) -> Progress:
         """With one more epoch."""
-        score = 0.5 * (epoch.top_1 + epoch.top_5)
         return replace(
             self,
             epochs=(*self.epochs, epoch),
-            best_score=max(score, self.best_score),
-            stale=0 if score > self.best_score else self.stale + 1,
-            keep=score >= self.best_score,
+            best_score=max(epoch.score, self.best_score),
+            stale=0 if epoch.score > self.best_score else self.stale + 1,
+            keep=epoch.score >= self.best_score,
         )
 
 

@@ -22,7 +22,7 @@ class Teacher:
 
     Attributes:
         kind: `column`, or `scratch` where earlier knowledge did harm.
-        scores: mean of top-1 and top-5 on validation of whatever was trained, by kind.
+        scores: share of pairs in order on validation of whatever was trained, by kind.
     """
 
     model: NeuralModel
@@ -61,4 +61,4 @@ def progress(
 
 def _best(history: Sequence[Epoch]) -> float:
     """The validation score of the weights that were kept."""
-    return max(0.5 * (epoch.top_1 + epoch.top_5) for epoch in history)
+    return max(epoch.score for epoch in history)

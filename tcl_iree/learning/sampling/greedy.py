@@ -35,7 +35,8 @@ class GreedySampler(Sampler):
         typical = max(float(np.median(_nearest(sample, space[rng.choice(free, 64)], farthest=True))), 1e-9)
         chosen: list[np.ndarray] = []
         members = parts(pool, free, rng)
-        shares = allot(np.array([self._claim(pool, part) for part in members]), count, rng)
+        claims = np.array([self._claim(pool, part) for part in members])
+        shares = allot(self._focused(claims, pool, members, count, taken, typical, rng), count, rng)
         shares = _within(shares, np.array([len(part) for part in members]))
         own = {workload: taken[pool.workloads[taken] == workload] for workload in np.unique(pool.workloads[taken])}
         for part, share in zip(members, shares, strict=True):
@@ -59,6 +60,13 @@ class GreedySampler(Sampler):
     def _claim(self, pool: Pool, part: np.ndarray) -> float:
         """What a part's share of the budget goes by."""
         return float(len(part))
+
+    def _focused(
+        self, claims: np.ndarray, pool: Pool, members: list[np.ndarray], count: int, taken: np.ndarray, typical: float,
+        rng: np.random.Generator,
+    ) -> np.ndarray:  # fmt: skip
+        """Claims of the parts that get anything; 0 for those that are passed over."""
+        return claims
 
     def _fixed(self, pool: Pool, space: np.ndarray, part: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         return np.zeros(len(part))
@@ -130,14 +138,19 @@ class RduSampler(GreedySampler):
     the distance to what is taken; uncertainty is beside the most uncertain of the pool. Workloads of which the model is
     less sure get a larger part of the budget.
 
+    A program teaches something beside others of its workload: times of different workloads are not compared. So where
+    the budget is too small for all workloads, some are chosen first, by the same sum over their mean embeddings.
+
     Attributes:
         representativeness, diversity, uncertainty: the weights.
+        together: programs that a workload should get if it gets any.
     """
 
     name: ClassVar[str] = "rdu"
     representativeness: float = 0.5
     diversity: float = 1.0
     uncertainty: float = 0.5
+    together: int = 4
 
     def _weight(self) -> float:
         return self.diversity
@@ -147,6 +160,40 @@ class RduSampler(GreedySampler):
 
     def _fixed(self, pool: Pool, space: np.ndarray, part: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         return self.representativeness * density(space[part], rng) + self.uncertainty * pool.doubt[part]
+
+    def _focused(
+        self, claims: np.ndarray, pool: Pool, members: list[np.ndarray], count: int, taken: np.ndarray, typical: float,
+        rng: np.random.Generator,
+    ) -> np.ndarray:  # fmt: skip
+        workloads, place = np.unique([pool.workloads[part[0]] for part in members], return_inverse=True)
+        held = np.bincount(pool.workloads[taken], minlength=int(workloads[-1]) + 1)
+        have = held[workloads]
+        begun = np.flatnonzero(have)
+        more = max((count + len(taken)) // self.together - len(begun), 0 if len(begun) else 1)
+        if len(begun) + more >= len(workloads):
+            return claims
+        centres, doubt = _means(pool, members, place, len(workloads))
+        fixed = self.representativeness * density(centres, rng) + self.uncertainty * doubt
+        fixed[begun] = -np.inf
+        apart = np.full(len(workloads), 2.0)
+        if len(begun):
+            apart = np.minimum(apart, _nearest(centres, centres[begun]) / typical)
+        chosen = np.concatenate([begun, self._pick(centres, apart, fixed, more, typical, rng)])
+        totals = np.bincount(place, claims)
+        wanted = np.where(np.isin(np.arange(len(workloads)), chosen), totals, 0.0)
+        # What a workload has already counts towards its share.
+        lacking = np.maximum((count + len(taken)) * wanted / wanted.sum() - have, 0.0)
+        return claims / totals[place] * (lacking if lacking.any() else wanted)[place]
+
+
+def _means(pool: Pool, members: list[np.ndarray], place: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Mean embedding and mean doubt of workloads; `place` says which one each part is of."""
+    centres, doubt = np.zeros((count, pool.embeddings.shape[1]), np.float32), np.zeros(count)
+    for part, at in zip(members, place, strict=True):
+        centres[at] += pool.embeddings[part].sum(0)
+        doubt[at] += pool.doubt[part].sum()
+    sizes = np.bincount(place, [len(part) for part in members])
+    return centres / sizes[:, None].astype(np.float32), doubt / sizes
 
 
 def density(space: np.ndarray, rng: np.random.Generator) -> np.ndarray:
