@@ -96,7 +96,9 @@ class Campaigns:
             taken = np.arange(total) if more is None else np.concatenate([taken, more])
             chosen = self._training.chosen(taken)
             for number, model in enumerate(models):
-                model.fit(chosen, self._validation, FitOptions(self._epochs, seed=seed + 1000 * number))
+                # Passes over few programs are short: patience that suits many would stop them before they learn.
+                fit = FitOptions(self._epochs, patience=self._epochs, seed=seed + 1000 * number)
+                model.fit(chosen, self._validation, fit)
             scores = [models[0].score(group).tolist() for group in self._judged]
             seconds = time.monotonic() - started
             made.append({"taken": taken.tolist(), "scores": scores, "seconds": seconds})

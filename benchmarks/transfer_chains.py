@@ -132,7 +132,8 @@ class Chains:
 
     def _learn(self, chain: Chain) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         started = time.monotonic()
-        fit = FitOptions(self._epochs, seed=chain.seed)
+        # Passes over few labels are short: patience that suits many would stop them before they learn.
+        fit = FitOptions(self._epochs, patience=self._epochs, seed=chain.seed)
         first = chain.order[0]
         scores: dict[str, np.ndarray] = {}
         if chain.method == ZERO_SHOT:
