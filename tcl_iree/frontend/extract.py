@@ -7,7 +7,7 @@ without weights, so nothing large is parsed again; each dispatch is then isolate
 from __future__ import annotations
 
 import logging
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +21,7 @@ from tcl_iree.processes import scratch_directory
 from tcl_iree.target import Target
 from tcl_iree.workload.analysis import analyse
 from tcl_iree.workload.model import Workload
-from tcl_iree.workload.payload import isolate, walk
+from tcl_iree.workload.payload import isolate, original_bindings, walk
 
 # Weights are left out of the printed module; payloads do not need their values.
 ELIDE = ("--mlir-elide-elementsattrs-if-larger=1024", "--mlir-elide-resource-strings-if-larger=1024")
@@ -31,11 +31,16 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Dispatch:
-    """A distinct workload of a model: how often one inference runs it, and IREE's names for it."""
+    """A distinct workload of a model: how often one inference runs it, and IREE's names for it.
+
+    Attributes:
+        constants: bindings that hold constants of the model, wherever it runs.
+    """
 
     workload: Workload
     occurrences: int
     names: tuple[str, ...]
+    constants: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -55,6 +60,15 @@ class Extraction:
     flags: tuple[str, ...]
     dispatches: tuple[Dispatch, ...]
     untunable: tuple[Untunable, ...]
+
+    @property
+    def constant_bytes(self) -> int:
+        """Bytes of constants that one inference reads, each dispatch's counted apart."""
+        return sum(
+            entry.occurrences * entry.workload.bindings[index].size_bytes
+            for entry in self.dispatches
+            for index in entry.constants
+        )
 
     def require_tunable(self) -> None:
         """Raise if there is nothing to tune."""
@@ -83,8 +97,8 @@ def extract(model: Model, target: Target, flags: Sequence[str] = (), graph: str 
 
 
 def _collect(name: str, flags: tuple[str, ...], module: ir.Module) -> Extraction:
-    counts = _dispatch_counts(module)
-    found: dict[str, tuple[Workload, Counter[str]]] = {}
+    counts, constants = _call_sites(module)
+    found: dict[str, tuple[Workload, Counter[str], set[int]]] = {}
     untunable = []
     for op in module.body.operations:
         if op.operation.name != "hal.executable":
@@ -101,8 +115,13 @@ def _collect(name: str, flags: tuple[str, ...], module: ir.Module) -> Extraction
             _log.warning("dispatch %s cannot be analysed", label, exc_info=True)
             untunable.append(Untunable(label, occurrences, f"it cannot be analysed ({type(error).__name__}: {error})"))
             continue
-        found.setdefault(workload.key, (workload, Counter()))[1][label] += occurrences
-    dispatches = [Dispatch(load, names.total(), tuple(names)) for load, names in found.values()]
+        own = _constants(op.operation, workload, constants[symbol])
+        _, names, always = found.setdefault(workload.key, (workload, Counter(), own))
+        names[label] += occurrences
+        always &= own
+    dispatches = [
+        Dispatch(load, names.total(), tuple(names), tuple(sorted(always))) for load, names, always in found.values()
+    ]
     dispatches.sort(key=lambda entry: -entry.workload.flops * entry.occurrences)
     return Extraction(name, flags, tuple(dispatches), tuple(untunable))
 
@@ -113,17 +132,35 @@ def _workload(executable: ir.Operation, occurrences: int) -> Workload:
     return analyse(isolate(executable))
 
 
-def _dispatch_counts(module: ir.Module) -> Counter[str]:
-    """How often each executable is dispatched outside initializers."""
+def _constants(executable: ir.Operation, workload: Workload, constant: set[int]) -> set[int]:
+    """Bindings of a workload that are constants in the model, by which of the executable's are."""
+    before = original_bindings(executable)
+    if len(before) != len(workload.bindings):
+        return set()
+    return {
+        index
+        for index, binding in enumerate(workload.bindings)
+        if binding.access == "readonly" and before[index] in constant
+    }
+
+
+def _call_sites(module: ir.Module) -> tuple[Counter[str], dict[str, set[int]]]:
+    """How often each executable is dispatched outside initializers, and which bindings are constants each time."""
     counts: Counter[str] = Counter()
+    constants: dict[str, set[int]] = defaultdict(set)
     for op in module.body.operations:
         if op.operation.name != "util.func":
             continue
         for inner in walk(op.operation):
             if inner.name == "stream.cmd.dispatch":
                 entries = ir.ArrayAttr(inner.attributes["entry_points"])
-                counts[ir.SymbolRefAttr(entries[0]).value[0]] += 1
-    return counts
+                symbol = ir.SymbolRefAttr(entries[0]).value[0]
+                types = [str(operand.type) for operand in inner.operands]
+                resources = [text for text in types if text.startswith("!stream.resource")]
+                own = {index for index, text in enumerate(resources) if text == "!stream.resource<constant>"}
+                constants[symbol] = own & constants[symbol] if counts[symbol] else own
+                counts[symbol] += 1
+    return counts, constants
 
 
 def _export_name(executable: ir.Operation) -> str:

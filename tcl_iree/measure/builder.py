@@ -73,7 +73,7 @@ class Builder:
             self._workers.put(worker)
         self._device: str | None = None
         self._ptxas = find_ptxas() if target.kind == "cuda" else None
-        self._defaults: dict[str, BuildResult] = {}
+        self._defaults: dict[tuple[str, tuple[int, ...]], BuildResult] = {}
 
     def __enter__(self) -> Builder:
         return self
@@ -89,12 +89,13 @@ class Builder:
     def build_default(self, workload: Workload) -> BuildResult:
         """IREE's own code for the payload: candidate zero, and the reference of all others."""
         # Not by key: workloads of one key may differ in the values of constants.
-        if workload.payload not in self._defaults:
+        known = (workload.payload, workload.cold)
+        if known not in self._defaults:
             result = self._assembled(self._build(workload, None, None))
             if result.failure and result.failure.kind in (FailureKind.CRASH, FailureKind.COMPILE_TIMEOUT):
                 return result  # may have been killed from outside: worth another try next time
-            self._defaults[workload.payload] = result
-        return self._defaults[workload.payload]
+            self._defaults[known] = result
+        return self._defaults[known]
 
     def build(self, workload: Workload, library: Candidate, cpus: Sequence[int] = ()) -> BuildResult:
         """Compile the payload with `library`, on these cores if any are named, and prove that it was applied."""

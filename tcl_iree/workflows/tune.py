@@ -26,6 +26,7 @@ from tcl_iree.target import Target
 from tcl_iree.transform_dialect.library import Library, Tuned
 from tcl_iree.workflows.base_flags import Base, choose_base, with_stack
 from tcl_iree.workflows.bench import bench, bench_steps
+from tcl_iree.workflows.cold import as_in_the_model
 from tcl_iree.workflows.finished import Finished
 from tcl_iree.workflows.guide import load_guide
 from tcl_iree.workflows.histories import dispatch_histories
@@ -169,7 +170,7 @@ class _Tuning:
     def _formed(self, base: Base) -> _Form:
         """The model's dispatches under some base flags and layouts."""
         self._say(f"forming dispatches under {base.name}")
-        return _Form(base, formed(self._model, self._target, base))
+        return _Form(base, as_in_the_model(formed(self._model, self._target, base), self._target))
 
     # The search.
 
@@ -214,7 +215,7 @@ class _Tuning:
         try:
             self._say(f"forming dispatches under {base.name} with other layouts")
             changed = with_layouts(self._model, self._target, base)
-            return _Form(*changed) if changed else None
+            return _Form(changed[0], as_in_the_model(changed[1], self._target)) if changed else None
         except TclIreeError as error:
             self._notes.append(f"the layouts are the model's own, since with others it does not compile: {error}")
             return None

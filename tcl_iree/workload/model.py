@@ -101,6 +101,8 @@ class Workload:
         bytes: least memory traffic: every input read once, every output written once.
         gathers: whether integer inputs address other tensors (so their values must stay in range).
         index_limit: exclusive upper bound for such values.
+        cold: bindings that hold constants which no cache holds any more when the model gets here; they are measured so.
+            Where a dispatch stands in a model says so, not the dispatch itself: the key does not depend on it.
     """
 
     key: str
@@ -111,6 +113,7 @@ class Workload:
     bytes: int
     gathers: bool = False
     index_limit: int = 0
+    cold: tuple[int, ...] = ()
 
     def __hash__(self) -> int:
         return hash(self.key)  # it stands for all the rest, and is looked up thousands of times a second

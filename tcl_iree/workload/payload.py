@@ -63,13 +63,24 @@ def isolate(executable: ir.Operation) -> str:
         return str(inner[0])
 
 
-def _renumber_bindings(body: ir.Block) -> None:
-    """Give each distinct (binding, offset) a binding of its own at offset 0, numbered from the results back."""
-    spans = _subspans_from_results(body)
+def original_bindings(executable: ir.Operation) -> tuple[int, ...]:
+    """For each binding of the payload that `isolate` gives, the one it was inside the model."""
+    function = next(op for op in walk(executable) if op.name == "func.func")
+    return tuple(binding for binding, _ in _spans(function.regions[0].blocks[0]))
+
+
+def _spans(body: ir.Block) -> dict[tuple[int, int], list[ir.Operation]]:
+    """Subspans by binding and offset, in the order a walk from the results back first meets them."""
     groups: dict[tuple[int, int], list[ir.Operation]] = {}
-    for span in spans:
+    for span in _subspans_from_results(body):
         offset = span.operands[0] if len(span.operands) else None
         groups.setdefault((int(ir.IntegerAttr(span.attributes["binding"]).value), hash(offset)), []).append(span)
+    return groups
+
+
+def _renumber_bindings(body: ir.Block) -> None:
+    """Give each distinct (binding, offset) a binding of its own at offset 0, numbered from the results back."""
+    groups = _spans(body)
     accesses = [_access(group) for group in groups.values()]
     layout = ir.Attribute.parse(pipeline_layout(accesses))
     with ir.InsertionPoint.at_block_begin(body):
