@@ -24,6 +24,9 @@ from tcl_iree.target import Target
 from tcl_iree.workflows.collect import CollectOptions, collect_recorded
 from tcl_iree.workflows.data import Programs
 
+# Programs of a workload that it takes to speak of an order.
+_LEAST = 3
+
 
 def main() -> None:
     """Measure again, print and keep the figures."""
@@ -37,25 +40,27 @@ def main() -> None:
     arguments = parser.parse_args()
     target = Target.parse(arguments.target)
     options = CollectOptions(per_workload=arguments.per_workload, workloads=arguments.workloads, seed=arguments.seed)
-    with tempfile.TemporaryDirectory() as scratch, Database(Path(scratch) / "again.db") as database:
-        with progress(1, "measuring again") as step:
-            collect_recorded(arguments.data, target, database, options, say=step)
-        again = speeds_of(database)[platform_of(target.key)]
     with Programs(arguments.data) as programs:
         before = speeds_of(programs.database).get(platform_of(target.key))
     if before is None:
         raise SystemExit(f"the data has nothing of {target.key}; give programs that were measured on this machine")
+    with tempfile.TemporaryDirectory() as scratch, Database(Path(scratch) / "again.db") as database:
+        with progress(1, "measuring again") as step:
+            collect_recorded(arguments.data, target, database, options, say=step)
+        again = speeds_of(database).get(platform_of(target.key), {})
     rows, correlations, apart, changed = [], [], [], 0
     for workload, found in again.items():
-        names = sorted(set(found) & set(before[workload]))
-        pairs = np.array([(before[workload][name], found[name]) for name in names])
+        names = sorted(set(found) & set(before.get(workload, {})))
+        pairs = np.array([(before[workload][name], found[name]) for name in names]).reshape(-1, 2)
         changed += int((np.isfinite(pairs[:, 0]) != np.isfinite(pairs[:, 1])).sum())
         then, now = pairs[np.isfinite(pairs).all(1)].T
-        if len(then) < 3:
+        if len(then) < _LEAST or np.ptp(then) == 0 or np.ptp(now) == 0:
             continue
         correlations.append(rank_correlation(then, now))
         apart += np.abs(np.log(now / then)).tolist()
         rows.append([workload[0], str(len(then)), f"{correlations[-1]:.3f}", f"{np.ptp(np.log(then)):.2f}"])
+    if not correlations:
+        raise SystemExit(f"no workload has {_LEAST} programs that worked both times; give other data or more of it")
     figures = {
         "programs": len(apart),
         "workloads": len(correlations),

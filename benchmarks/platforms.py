@@ -54,7 +54,10 @@ def main() -> None:
 
 
 def speeds_of(database: Database) -> Speeds:
-    """How fast every program is on every platform, beside IREE's default there."""
+    """How fast every program is on every platform, beside IREE's default there.
+
+    Trials beside different defaults are not mixed: of a workload under the same flags, those with the most programs count.
+    """
     schedules = database.schedules()
     made: Speeds = {}
     for (workload, target, flags, _), trials in sorted(trials_by_group(database).items()):
@@ -62,8 +65,9 @@ def speeds_of(database: Database) -> Speeds:
         for trial in trials:
             if schedules[trial.schedule].family != DEFAULT_FAMILY:
                 by_schedule.setdefault(trial.schedule, []).append(trial)
-        held = made.setdefault(platform_of(target), {}).setdefault((workload, flags), {})
-        held |= {schedule: ratio_of(found) for schedule, found in by_schedule.items()}
+        held = made.setdefault(platform_of(target), {})
+        if len(by_schedule) > len(held.get((workload, flags), {})):
+            held[workload, flags] = {schedule: ratio_of(found) for schedule, found in by_schedule.items()}
     return made
 
 

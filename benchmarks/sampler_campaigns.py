@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -79,7 +79,9 @@ class Campaigns:
     def run(self, plan: Plan, shares: Sequence[float], seed: int) -> list[Step]:
         """Choose share after share; what is chosen stays chosen."""
         wanted = list(shares) if plan.sampler else [1.0]
-        name = file_name(f"{plan.name} {plan.estimate} {'+'.join(f'{share:g}' for share in wanted)} {seed}")
+        settings = repr(plan.sampler) if is_dataclass(plan.sampler) else ""
+        steps = "+".join(f"{share:g}" for share in wanted)
+        name = file_name(f"{plan.name} {settings} {plan.estimate} {steps} {seed}")
         found = kept(self._place / f"{name}.json", lambda: self._learn(plan, wanted, seed))
         return [self._step(plan, share, entry) for share, entry in zip(wanted, found, strict=True)]
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tcl_iree.learning.checkpoint import Checkpoint, load_checkpoint
+from tcl_iree.learning.cost_model import STOPPED_BY
 from tcl_iree.learning.groups import Group, fingerprint
 from tcl_iree.learning.models import make_model
 from tcl_iree.learning.split import load_split
@@ -33,7 +34,7 @@ class Trainer:
     def __init__(self, groups: Sequence[Group], seeds: Sequence[int], epochs: int, place: Path) -> None:
         self._groups, self._first, self._epochs = list(groups), seeds[0], epochs
         # The test part is not in it: checkpoints serve whatever is measured of that.
-        self.run = fingerprint((epochs, self._first, _RATES, _USUAL), groups)
+        self.run = fingerprint((epochs, self._first, _RATES, _USUAL, STOPPED_BY), groups)
         self._place = place / self.run
 
     def checkpoint(self, name: str, seed: int) -> Checkpoint:
@@ -63,7 +64,7 @@ class Trainer:
         made.metrics["training_seconds"] = time.monotonic() - started
         print(
             f"{name}, seed {seed}, {config}: validation top-1 {made.metrics['top_1']:.3f}, "
-            f"top-5 {made.metrics['top_5']:.3f} after {len(made.history)} epochs, "
+            f"top-5 {made.metrics['top_5']:.3f}, pairs {made.metrics['accuracy']:.3f} after {len(made.history)} epochs, "
             f"{made.metrics['training_seconds']:.0f} s", file=sys.stderr, flush=True,
         )  # fmt: skip
         return made

@@ -156,6 +156,10 @@ def test_rdu_takes_several_programs_of_a_workload_if_any() -> None:
     both = np.bincount(pool.workloads[np.concatenate([few, more])], minlength=60)
     assert np.count_nonzero(held) < np.count_nonzero(both) <= 22, "then others"
     assert np.median(both[both > 0]) >= 3
+    small = Pool(pool.embeddings[:240], np.repeat(np.arange(60), 4), pool.scores[:240], pool.uncertainty[:240])
+    first = make_sampler("rdu").choose(small, 40)
+    second = make_sampler("rdu").choose(small, 40, first)
+    assert np.count_nonzero(np.bincount(small.workloads[second])) <= 14, "those that are used up do not count again"
     assert np.count_nonzero(np.bincount(pool.workloads[RduSampler(together=1).choose(pool, 40)])) > 25
     assert np.count_nonzero(np.bincount(pool.workloads[make_sampler("rdu").choose(pool, 400)])) > 55
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from tcl_iree.cli.common import MODEL_HELP, add_command, add_database, add_json, add_target, parse_target, print_json
 from tcl_iree.database import Database
+from tcl_iree.errors import OptionError
 from tcl_iree.report.progress import progress
 from tcl_iree.report.tables import console, table
 from tcl_iree.workflows.collect import CollectOptions, collect, collect_recorded
@@ -95,6 +96,8 @@ def run(arguments: argparse.Namespace) -> int:
         arguments.workloads,
         arguments.seed,
     )
+    if arguments.networks and arguments.workloads is not None:
+        raise OptionError("--workloads chooses among recorded programs: give it with --programs, not with --networks")
     target = parse_target(arguments)
     with Database(arguments.db) as database, progress(1, "forming dispatches") as step:
         if arguments.programs:

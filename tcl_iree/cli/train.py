@@ -56,7 +56,8 @@ def run(arguments: argparse.Namespace) -> None:
         groups = programs.groups(arguments.platform)
 
         def say(epoch: Epoch) -> None:
-            step(f"loss {epoch.loss:.4f}, validation top-1 {epoch.top_1:.3f}, top-5 {epoch.top_5:.3f}", 1)
+            figures = f"top-1 {epoch.top_1:.3f}, top-5 {epoch.top_5:.3f}, pairs {epoch.pairs:.3f}"
+            step(f"loss {epoch.loss:.4f}, validation {figures}", 1)
 
         split = None if arguments.all else load_split()
         made = train(arguments.model, groups, split, arguments.seed, arguments.epochs, config, unfinished, say)

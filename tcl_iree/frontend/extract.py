@@ -63,11 +63,15 @@ class Extraction:
 
     @property
     def constant_bytes(self) -> int:
-        """Bytes of constants that one inference reads, each dispatch's counted apart."""
+        """Bytes of constants that the dispatches of one inference read; what several share counts for each.
+
+        Tables that are only looked things up in do not count.
+        """
         return sum(
             entry.occurrences * entry.workload.bindings[index].size_bytes
             for entry in self.dispatches
             for index in entry.constants
+            if not entry.workload.gathers
         )
 
     def require_tunable(self) -> None:

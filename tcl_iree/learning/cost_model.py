@@ -17,6 +17,8 @@ from tcl_iree.target import Target
 from tcl_iree.workload.model import Workload
 
 State = dict[str, np.ndarray]
+# Which figure of an `Epoch` says when to stop; runs that went by another are other runs.
+STOPPED_BY = "pairs"
 
 
 @dataclass(frozen=True)
@@ -38,9 +40,9 @@ class Epoch:
     def score(self) -> float:
         """What training is stopped by and weights are chosen by.
 
-        Every program has a say in it; which one comes first of a few small pools, as top-k asks, is more of a chance.
+        Every program that works has a say in it; which one comes first of a few small pools is more of a chance.
         """
-        return self.pairs
+        return float(getattr(self, STOPPED_BY))
 
 
 @dataclass(frozen=True)

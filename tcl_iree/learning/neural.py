@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from tcl_iree.features.steps import Candidate
-from tcl_iree.learning.cost_model import CostModel, Epoch, FitOptions, State
+from tcl_iree.learning.cost_model import STOPPED_BY, CostModel, Epoch, FitOptions, State
 from tcl_iree.learning.encoding import Arrays, Encoder, collate, rows, tensors
 from tcl_iree.learning.groups import Group, fingerprint
 from tcl_iree.learning.metrics import ranked, validation_figures
@@ -87,7 +87,7 @@ class NeuralModel(CostModel):
         lists = self.lists(training)
         self.network.load_state_dict(self.network.untrained().state_dict())
         self.network.prepare([part for part, _ in lists])
-        settings = (self.name, self.config, self.recipe, options.seed, options.epochs, len(training))
+        settings = (self.name, self.config, self.recipe, options.seed, options.epochs, len(training), STOPPED_BY)
         return self._train(lists, validation, options, fingerprint(settings, [*training, *validation]))
 
     def go_on(

@@ -1,4 +1,4 @@
-"""Constants that come from memory: how many copies of them it takes that none is left in a cache."""
+"""Constants that come from memory: so many copies of them that none is in a cache any more when its turn comes."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ import numpy as np
 
 from tcl_iree.workload.model import Binding, Workload
 
-# Copies take so many bytes together, several times what the last cache of a core has for it.
-_BYTES = 64 << 20
-_MOST = 4096
+# Copies take so many bytes together, and twice what the cache holds.
+_LEAST_BYTES = 64 << 20
 # Each begins on a page of its own.
 _PAGE = 4096
 
@@ -22,12 +21,12 @@ def spacing(binding: Binding) -> int:
 
 def copies(workload: Workload) -> int:
     """How many copies there are of each cold binding."""
-    size = sum(spacing(workload.bindings[index]) for index in workload.cold)
-    return min(_MOST, max(2, -(-_BYTES // size))) if workload.cold else 1
+    size = sum(workload.bindings[index].size_bytes for index in workload.cold)
+    return max(2, -(-max(_LEAST_BYTES, 2 * workload.cache_bytes) // size)) if size else 1
 
 
 def with_copies(workload: Workload, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """One array a binding, as the harness wants them: bytes of all copies for those that are cold."""
+    """One array a binding, as timing wants them: bytes of all copies for those that are cold."""
     made = list(arrays)
     for index in workload.cold:
         held = np.zeros((copies(workload), spacing(workload.bindings[index])), np.uint8)

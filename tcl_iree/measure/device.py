@@ -20,11 +20,24 @@ def open_device(name: str, flags: Sequence[str]) -> runtime.HalDevice:
 
 
 class Buffers:
-    """Device buffers that live as long as the measurement."""
+    """Device buffers that live as long as the measurement.
 
-    def __init__(self, device: runtime.HalDevice, arrays: Sequence[np.ndarray]) -> None:
-        self._device = device
+    Args:
+        turns: how many copies cold bindings have, which kernels read in turn; 1 has all read the only one, and None is
+            for kernels without cold bindings.
+    """
+
+    def __init__(self, device: runtime.HalDevice, arrays: Sequence[np.ndarray], turns: int | None = None) -> None:
+        self._device, self._turns, self._turn = device, turns, 0
         self._arrays = [runtime.asdevicearray(device, array) for array in arrays]
+
+    def next_turn(self, times: int) -> int | None:
+        """Which copy the next of so many dispatches begins with, whatever kernel it is of; None if there are none."""
+        if self._turns is None:
+            return None
+        turn = self._turn
+        self._turn = (turn + times) % self._turns
+        return turn
 
     @property
     def views(self) -> list[runtime.HalBufferView]:
@@ -72,8 +85,11 @@ class Kernel:
     def __call__(self, buffers: Buffers, times: int = 1) -> float:
         """Dispatch `times` times and wait; returns seconds."""
         views = buffers.views
-        arguments = runtime.VmVariantList(1 + len(views))
+        arguments = runtime.VmVariantList(2 + len(views))
         arguments.push_int(times)
+        first = buffers.next_turn(times)
+        if first is not None:
+            arguments.push_int(first)
         for view in views:
             arguments.push_ref(view)
         results = runtime.VmVariantList(0)

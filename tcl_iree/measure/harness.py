@@ -5,7 +5,8 @@ allocated or copied while the kernel is timed.
 
 A model's weights are read once an inference, and if there are many, each comes from memory. A dispatch that runs again
 and again would find its own in the cache. So the buffer of a cold binding holds many copies, together larger than the
-cache, and each dispatch reads the next one.
+cache, and each dispatch reads the next one. Whose turn it is is the caller's to say, `@run(times, first, buffers...)`:
+several kernels that are timed beside each other must not find what the others have just read.
 """
 
 from __future__ import annotations
@@ -40,10 +41,10 @@ def harness_module(workload: Workload, device: str) -> str:
     bindings = ", ".join(
         f"(%buffer{i} : !hal.buffer)[{f'%offset{i}' if i in workload.cold else '%c0'}, %length{i}]" for i in count
     )
-    turn, choose, remember = _turns(workload)
+    first = ", %first: i32" if workload.cold else ""
     entry = f"@{_EXECUTABLE}::@{_VARIANT}::@{ENTRY}"
     return f"""module {{
-  util.global private @device = {device} : !hal.device{turn}
+  util.global private @device = {device} : !hal.device
   hal.executable private @{_EXECUTABLE} {{
     hal.executable.variant public @{_VARIANT} target({executable_target.removeprefix("#hal.executable.target")}) {{
       hal.executable.export public @{ENTRY} ordinal(0) layout({layout}) count(%dev: !hal.device) -> (index, index, index) {{
@@ -53,7 +54,7 @@ def harness_module(workload: Workload, device: str) -> str:
       builtin.{workload.payload.strip().removeprefix("builtin.")}
     }}
   }}
-  util.func public @run(%times: i32{views}) attributes {{iree.abi.stub}} {{
+  util.func public @run(%times: i32{first}{views}) attributes {{iree.abi.stub}} {{
     %count = arith.index_cast %times : i32 to index
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
@@ -63,11 +64,11 @@ def harness_module(workload: Workload, device: str) -> str:
     %x, %y, %z = hal.executable.calculate_workgroups device(%device : !hal.device) target({entry}) : index, index, index
     %executable = hal.executable.lookup device(%device : !hal.device) executable(@{_EXECUTABLE}) : !hal.executable
     %function = hal.executable.lookup.function target(%executable : !hal.executable) function({entry}) : i64
-    scf.for %i = %c0 to %count step %c1 {{{choose}
+    scf.for %i = %c0 to %count step %c1 {{{_next_copies(workload)}
       hal.command_buffer.dispatch<%commands : !hal.command_buffer> target(%executable : !hal.executable)[%function] workgroups([%x, %y, %z]) bindings([{bindings}]) flags("None")
       hal.command_buffer.execution_barrier<%commands : !hal.command_buffer> source("Dispatch|CommandRetire") target("CommandIssue|Dispatch") flags("None")
     }}
-    {remember}hal.command_buffer.finalize<%commands : !hal.command_buffer>
+    hal.command_buffer.finalize<%commands : !hal.command_buffer>
     %none = util.null : !hal.fence
     %fence = hal.fence.create device(%device : !hal.device) flags("None") : !hal.fence
     hal.device.queue.execute<%device : !hal.device> affinity(%affinity) wait(%none) signal(%fence) commands(%commands) flags("None")
@@ -80,24 +81,17 @@ def harness_module(workload: Workload, device: str) -> str:
 """  # noqa: E501 - IR reads best one op a line
 
 
-def _turns(workload: Workload) -> tuple[str, str, str]:
-    """What makes each dispatch read the next copy of cold bindings: a global, lines of the loop, and lines after it."""
+def _next_copies(workload: Workload) -> str:
+    """Lines of the loop that choose which copy of cold bindings this dispatch reads."""
     if not workload.cold:
-        return "", "", ""
-    choose = [
-        "",
-        "%turn = util.global.load @turn : index",
+        return ""
+    lines = [
         f"%copies = arith.constant {copies(workload)} : index",
-        "%later = arith.addi %turn, %i : index",
-        "%copy = arith.remui %later, %copies : index",
+        "%begin = arith.index_cast %first : i32 to index",
+        "%turn = arith.addi %begin, %i : index",
+        "%copy = arith.remui %turn, %copies : index",
     ]
     for index in workload.cold:
-        choose.append(f"%spacing{index} = arith.constant {spacing(workload.bindings[index])} : index")
-        choose.append(f"%offset{index} = arith.muli %copy, %spacing{index} : index")
-    remember = [
-        "%before = util.global.load @turn : index",
-        "%after = arith.addi %before, %count : index",
-        "util.global.store %after, @turn : index",
-        "",
-    ]
-    return "\n  util.global private mutable @turn = 0 : index", "\n      ".join(choose), "\n    ".join(remember)
+        lines.append(f"%spacing{index} = arith.constant {spacing(workload.bindings[index])} : index")
+        lines.append(f"%offset{index} = arith.muli %copy, %spacing{index} : index")
+    return "".join(f"\n      {line}" for line in lines)

@@ -9,7 +9,7 @@ from typing import Any
 import iree.runtime as runtime
 import numpy as np
 
-from tcl_iree.measure.cold import with_copies
+from tcl_iree.measure.cold import copies, with_copies
 from tcl_iree.measure.device import Buffers, Kernel, open_device
 from tcl_iree.measure.inputs import make_buffers, mismatch, to_float
 from tcl_iree.measure.timing import TimingPolicy, time_kernel, time_together
@@ -23,7 +23,7 @@ def outputs_of(
 ) -> dict[str, dict[int, np.ndarray]]:
     """Run an artifact once on the inputs of `seed`; the written buffers by binding."""
     kernel = Kernel(opened := open_device(device, flags), vmfb)
-    buffers = Buffers(opened, with_copies(workload, make_buffers(workload, seed)))
+    buffers = _buffers(opened, workload, seed)
     kernel(buffers)
     return {"outputs": {index: buffers.read(index) for index in _written(workload)}}
 
@@ -56,7 +56,7 @@ def measure(
     verdict = _verify(workload, reference, candidate, opened, positive)
     if "wrong" in verdict:
         return verdict
-    buffers = Buffers(opened, with_copies(workload, make_buffers(workload, DRAWS[0], positive)))
+    buffers = _timed_buffers(opened, workload, positive)
     timing, seen = time_kernel(
         partial(reference, buffers),
         partial(candidate, buffers),
@@ -88,7 +88,7 @@ def compare(
     right = [index for index, verdict in enumerate(results) if "wrong" not in verdict]
     if not right:
         return {"results": results, "floor": None}
-    buffers = Buffers(opened, with_copies(workload, make_buffers(workload, DRAWS[0], positive)))
+    buffers = _timed_buffers(opened, workload, positive)
     timings, seen = time_together(
         partial(reference, buffers),
         [partial(kernels[index], buffers) for index in right],
@@ -106,9 +106,7 @@ def _verify(
     """`{"error"}` if the candidate computes what the reference does on every draw, else with `"wrong"`."""
     error = 0.0
     for seed in DRAWS:
-        expected, actual = (
-            Buffers(device, with_copies(workload, make_buffers(workload, seed, positive))) for _ in range(2)
-        )
+        expected, actual = (_buffers(device, workload, seed, positive) for _ in range(2))
         reference(expected)
         candidate(actual)
         for index in _written(workload):
@@ -126,9 +124,20 @@ def _verify(
 
 def _finite(workload: Workload, reference: Kernel, device: runtime.HalDevice) -> bool:
     """Whether the reference computes only finite values from inputs of either sign."""
-    buffers = Buffers(device, with_copies(workload, make_buffers(workload, DRAWS[0])))
+    buffers = _buffers(device, workload, DRAWS[0])
     reference(buffers)
     return all(np.isfinite(to_float(buffers.read(i), workload.bindings[i].dtype)).all() for i in _written(workload))
+
+
+def _buffers(device: runtime.HalDevice, workload: Workload, seed: int, positive: bool = False) -> Buffers:
+    """To run a kernel once or twice and look at what it gives."""
+    return Buffers(device, make_buffers(workload, seed, positive), 1 if workload.cold else None)
+
+
+def _timed_buffers(device: runtime.HalDevice, workload: Workload, positive: bool) -> Buffers:
+    """To time kernels with: cold constants come from memory each time."""
+    arrays = with_copies(workload, make_buffers(workload, DRAWS[0], positive))
+    return Buffers(device, arrays, copies(workload) if workload.cold else None)
 
 
 def _written(workload: Workload) -> list[int]:

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import logging
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from random import Random
 
-from tcl_iree.database import Database, ScheduleRecord, Trial
-from tcl_iree.errors import ScheduleError, WorkloadError
-from tcl_iree.learning.groups import target_of, trials_by_group
+from tcl_iree.database import UNMEASURED, Database, ScheduleRecord, Trial
+from tcl_iree.errors import LearningError, WorkloadError
+from tcl_iree.learning.groups import trials_by_group
 from tcl_iree.measure.builder import IREE_VERSION, Builder
 from tcl_iree.measure.runner import Runner
-from tcl_iree.transform_dialect.families import family_of
-from tcl_iree.transform_dialect.schedule import DEFAULT_FAMILY, Schedule
 from tcl_iree.workflows.trials import TrialSession
 from tcl_iree.workload.analysis import analyse
 from tcl_iree.workload.model import Workload
+
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -40,49 +41,33 @@ def recorded_programs(database: Database, each: int, workloads: int | None, seed
     Args:
         each: programs of a workload, at most.
         workloads: at most so many, those with the most programs first; None for all.
+
+    Raises:
+        LearningError: there are none that could be measured again.
     """
     schedules, payloads = database.schedules(), {row.key: row.payload for row in database.workloads()}
-    trials: dict[tuple[str, str], list[Trial]] = {}
-    for (key, _, flags, _), held in sorted(trials_by_group(database).items()):
-        trials.setdefault((key, flags), []).extend(held)
+    found: dict[tuple[str, str], dict[str, str]] = {}
+    for (key, _, flags, _), trials in sorted(trials_by_group(database).items()):
+        origins = {trial.schedule: trial.origin for trial in trials if schedules[trial.schedule].script}
+        if origins:
+            found.setdefault((key, flags), {}).update(origins)
+    largest = sorted(found.items(), key=lambda entry: (-len(entry[1]), entry[0]))
     made = []
-    for (key, flags), held in trials.items():
-        found = _with_scripts(held, schedules, payloads[key])
-        if found:
-            drawn = Random(f"{seed} {key} {flags}").sample(sorted(found), min(each, len(found)))
-            origins = {found[sha][0].sha: found[sha][1] for sha in drawn}
-            records = tuple(found[sha][0] for sha in drawn)
-            made.append(RecordedPrograms(analyse(payloads[key]), tuple(flags.split()), records, origins))
-    if workloads is not None:
-        made = sorted(made, key=lambda entry: (-len(entry.records), entry.workload.key))[:workloads]
-    return made
-
-
-def _with_scripts(
-    trials: Sequence[Trial], schedules: Mapping[str, ScheduleRecord], payload: str
-) -> dict[str, tuple[ScheduleRecord, str]]:
-    """Distinct schedules and how they were come by; what has no script that can be made again is left out."""
-    found: dict[str, tuple[ScheduleRecord, str]] = {}
-    for trial in trials:
-        record = schedules[trial.schedule]
-        if record.family == DEFAULT_FAMILY or trial.schedule in found:
-            continue
+    for (key, flags), origins in largest[:workloads]:
+        drawn = Random(f"{seed} {key} {flags}").sample(sorted(origins), min(each, len(origins)))
         try:
-            written = record if record.script else _written(record, analyse(payload), trial)
-        except (ScheduleError, WorkloadError, KeyError):
+            workload = analyse(payloads[key])
+        except WorkloadError as error:
+            _LOG.warning("workload %s is left out: %s", key, error)
             continue
-        if written:
-            found[trial.schedule] = written, trial.origin
-    return found
-
-
-def _written(record: ScheduleRecord, workload: Workload, trial: Trial) -> ScheduleRecord | None:
-    target = target_of(trial)
-    if target is None:
-        return None
-    schedule = Schedule.from_plain(record.family, record.decisions)
-    script = family_of(record.family).script(schedule, workload, target)
-    return ScheduleRecord(record.family, record.decisions, script, record.entry)
+        records = tuple(schedules[sha] for sha in drawn)
+        made.append(RecordedPrograms(workload, tuple(flags.split()), records, {sha: origins[sha] for sha in drawn}))
+    if not made:
+        raise LearningError(
+            f"there are no programs with scripts that IREE {IREE_VERSION} has measured; give databases or Parquet "
+            "files that `tcl-iree collect` or `tcl-iree tune` wrote"
+        )
+    return made
 
 
 class RepeatedMeasuring:
@@ -98,7 +83,8 @@ class RepeatedMeasuring:
         found = database.trials(
             workload=programs.workload.key, target=builder.target.key, iree=IREE_VERSION, flags=" ".join(builder.flags)
         )
-        self._known = {trial.schedule: trial for trial in found if trial.reference == self._session.reference.sha}
+        beside = [trial for trial in found if trial.reference == self._session.reference.sha]
+        self._known = {trial.schedule: trial for trial in beside if trial.status != UNMEASURED}
         self.asked = 0
 
     @property

@@ -184,7 +184,8 @@ def _learn(
         say(text, total=options.epochs)
 
     def epoch(found: Epoch) -> None:
-        say(f"{current}: loss {found.loss:.4f}, validation top-1 {found.top_1:.3f}, top-5 {found.top_5:.3f}", 1)
+        figures = f"top-1 {found.top_1:.3f}, top-5 {found.top_5:.3f}, pairs {found.pairs:.3f}"
+        say(f"{current}: loss {found.loss:.4f}, validation {figures}", 1)
 
     return learner.learn(lesson, FitOptions(options.epochs, seed=options.seed, resume=unfinished, say=epoch), phase)
 

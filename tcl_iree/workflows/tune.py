@@ -26,7 +26,7 @@ from tcl_iree.target import Target
 from tcl_iree.transform_dialect.library import Library, Tuned
 from tcl_iree.workflows.base_flags import Base, choose_base, with_stack
 from tcl_iree.workflows.bench import bench, bench_steps
-from tcl_iree.workflows.cold import as_in_the_model
+from tcl_iree.workflows.cold import outgrows_cache, with_cold_constants
 from tcl_iree.workflows.finished import Finished
 from tcl_iree.workflows.guide import load_guide
 from tcl_iree.workflows.histories import dispatch_histories
@@ -136,7 +136,7 @@ class _Tuning:
         self._started = time.monotonic()
         self._left: dict[str, str] = {}
         self._notes: list[str] = []
-        self.interrupted = False
+        self.interrupted = self._cold = False
         self._strategy = self._guided()  # a model that cannot be used is told of before anything is measured
 
     def run(self) -> TuneResult:
@@ -170,7 +170,13 @@ class _Tuning:
     def _formed(self, base: Base) -> _Form:
         """The model's dispatches under some base flags and layouts."""
         self._say(f"forming dispatches under {base.name}")
-        return _Form(base, as_in_the_model(formed(self._model, self._target, base), self._target))
+        extraction = formed(self._model, self._target, base)
+        self._cold = outgrows_cache(extraction, self._target)
+        return _Form(base, self._as_measured(extraction))
+
+    def _as_measured(self, extraction: Extraction) -> Extraction:
+        """With cold constants if the model has many; decided once, so that layouts can be compared."""
+        return with_cold_constants(extraction, self._target) if self._cold else extraction
 
     # The search.
 
@@ -215,7 +221,7 @@ class _Tuning:
         try:
             self._say(f"forming dispatches under {base.name} with other layouts")
             changed = with_layouts(self._model, self._target, base)
-            return _Form(changed[0], as_in_the_model(changed[1], self._target)) if changed else None
+            return _Form(changed[0], self._as_measured(changed[1])) if changed else None
         except TclIreeError as error:
             self._notes.append(f"the layouts are the model's own, since with others it does not compile: {error}")
             return None

@@ -103,6 +103,7 @@ class Workload:
         index_limit: exclusive upper bound for such values.
         cold: bindings that hold constants which no cache holds any more when the model gets here; they are measured so.
             Where a dispatch stands in a model says so, not the dispatch itself: the key does not depend on it.
+        cache_bytes: what that cache holds.
     """
 
     key: str
@@ -114,6 +115,7 @@ class Workload:
     gathers: bool = False
     index_limit: int = 0
     cold: tuple[int, ...] = ()
+    cache_bytes: int = 0
 
     def __hash__(self) -> int:
         return hash(self.key)  # it stands for all the rest, and is looked up thousands of times a second

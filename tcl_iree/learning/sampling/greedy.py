@@ -169,7 +169,8 @@ class RduSampler(GreedySampler):
         held = np.bincount(pool.workloads[taken], minlength=int(workloads[-1]) + 1)
         have = held[workloads]
         begun = np.flatnonzero(have)
-        more = max((count + len(taken)) // self.together - len(begun), 0 if len(begun) else 1)
+        total = count + int(have.sum())  # workloads that have nothing left to choose are done with
+        more = max(total // self.together - len(begun), 0 if len(begun) else 1)
         if len(begun) + more >= len(workloads):
             return claims
         centres, doubt = _means(pool, members, place, len(workloads))
@@ -182,7 +183,7 @@ class RduSampler(GreedySampler):
         totals = np.bincount(place, claims)
         wanted = np.where(np.isin(np.arange(len(workloads)), chosen), totals, 0.0)
         # What a workload has already counts towards its share.
-        lacking = np.maximum((count + len(taken)) * wanted / wanted.sum() - have, 0.0)
+        lacking = np.maximum(total * wanted / wanted.sum() - have, 0.0)
         return claims / totals[place] * (lacking if lacking.any() else wanted)[place]
 
 
