@@ -106,9 +106,10 @@ def test_part_of_a_group_scores_as_in_the_whole(name: str, fitted: dict[str, Cos
 def test_dropout_gives_opinions_around_the_score(fitted: dict[str, CostModel], groups: list[Group]) -> None:
     model, group = fitted["mamba"], groups[3]
     assert isinstance(model, NeuralModel)
-    whole = dropout_scores(model, group.workload, group.target, group.candidates, opinions=2, share=0.0)
+    embeddings = model.embed_group(group)
+    whole = dropout_scores(model, embeddings, opinions=2, share=0.0)
     assert np.allclose(whole, scores_of(model, group), atol=1e-4)
-    opinions = dropout_scores(model, group.workload, group.target, group.candidates, opinions=6, share=0.3)
+    opinions = dropout_scores(model, embeddings, opinions=6, share=0.3)
     assert opinions.shape == (6, len(group))
     assert opinions.std(0).min() > 0.0
 

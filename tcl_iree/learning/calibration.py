@@ -15,6 +15,8 @@ from tcl_iree.workload.model import Workload
 
 _NEWTON_STEPS = 50
 _RIDGE = 1e-3
+# Log odds beyond this are certainty in numbers of limited precision.
+_MOST_ODDS = 20.0
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,7 @@ def calibrate(model: CostModel, groups: Sequence[Group]) -> Calibration:
     columns, logs, works = np.concatenate(inputs), np.concatenate(times), np.concatenate(chances)
     latency, *_ = np.linalg.lstsq(columns[works], logs[works], rcond=None)
     missed = logs[works] - columns[works] @ latency
-    odds = _logistic(columns[:, [0, 3]], works.astype(float))
+    odds = _logistic(columns[:, [0, 3]], _never_certain(works))
     return Calibration(tuple(latency.tolist()), float(missed.std()), tuple(odds.tolist()))
 
 
@@ -68,7 +70,7 @@ def estimate(
 ) -> Estimate:
     """Times and chances of candidates."""
     columns = _columns(workload, _relative(model, workload, target, [None, *candidates])[1:])
-    odds = columns[:, [0, 3]] @ np.array(calibration.works)
+    odds = np.clip(columns[:, [0, 3]] @ np.array(calibration.works), -_MOST_ODDS, _MOST_ODDS)
     return Estimate(2.0 ** (columns @ np.array(calibration.latency)), calibration.spread, 1.0 / (1.0 + np.exp(-odds)))
 
 
@@ -81,6 +83,12 @@ def _relative(model: CostModel, workload: Workload, target: Target, candidates: 
 def _columns(workload: Workload, scores: np.ndarray) -> np.ndarray:
     ones = np.ones(len(scores))
     return np.stack([ones, np.log2(1 + workload.flops) * ones, np.log2(1 + workload.bytes) * ones, scores], axis=1)
+
+
+def _never_certain(works: np.ndarray) -> np.ndarray:
+    """What to aim at (Platt): scores that tell the two apart without a mistake must not become certainties."""
+    right, wrong = np.count_nonzero(works), np.count_nonzero(~works)
+    return np.where(works, (right + 1) / (right + 2), 1 / (wrong + 2))
 
 
 def _logistic(columns: np.ndarray, outcomes: np.ndarray) -> np.ndarray:
