@@ -146,22 +146,22 @@ def test_rdu_weighs_its_three_parts() -> None:
     assert crowded[np.isin(members, dense)].mean() > crowded.mean()
 
 
-def test_rdu_can_take_several_programs_of_a_workload_or_none() -> None:
-    pool, four = pool_of(count=1200, workloads=60), RduSampler(together=4)
-    few = four.choose(pool, 40)
+def test_rdu_takes_several_programs_of_a_workload_if_any() -> None:
+    pool = pool_of(count=1200, workloads=60)
+    few = make_sampler("rdu").choose(pool, 40)
     held = np.bincount(pool.workloads[few], minlength=60)
     assert np.count_nonzero(held) <= 11, "a tenth of the workloads rather than one program of each"
     assert np.median(held[held > 0]) >= 3
-    more = four.choose(pool, 40, few)
+    more = make_sampler("rdu").choose(pool, 40, few)
     both = np.bincount(pool.workloads[np.concatenate([few, more])], minlength=60)
     assert np.count_nonzero(held) < np.count_nonzero(both) <= 22, "then others"
     assert np.median(both[both > 0]) >= 3
     small = Pool(pool.embeddings[:240], np.repeat(np.arange(60), 4), pool.scores[:240], pool.uncertainty[:240])
-    first = four.choose(small, 40)
-    second = four.choose(small, 40, first)
+    first = make_sampler("rdu").choose(small, 40)
+    second = make_sampler("rdu").choose(small, 40, first)
     assert np.count_nonzero(np.bincount(small.workloads[second])) <= 14, "those that are used up do not count again"
-    assert np.count_nonzero(np.bincount(pool.workloads[make_sampler("rdu").choose(pool, 40)])) > 25
-    assert np.count_nonzero(np.bincount(pool.workloads[four.choose(pool, 400)])) > 55
+    assert np.count_nonzero(np.bincount(pool.workloads[RduSampler(together=1).choose(pool, 40)])) > 25
+    assert np.count_nonzero(np.bincount(pool.workloads[make_sampler("rdu").choose(pool, 400)])) > 55
 
 
 def test_the_biased_sampler_prefers_what_is_thought_fast() -> None:

@@ -138,19 +138,19 @@ class RduSampler(GreedySampler):
     the distance to what is taken; uncertainty is beside the most uncertain of the pool. Workloads of which the model is
     less sure get a larger part of the budget.
 
-    Where the budget is too small for all workloads, some are chosen first, by the same sum over their mean embeddings.
+    A program teaches something beside others of its workload: times of different workloads are not compared. So where
+    the budget is too small for all workloads, some are chosen first, by the same sum over their mean embeddings.
 
     Attributes:
         representativeness, diversity, uncertainty: the weights.
-        together: programs that a workload should get if it gets any. Times of different workloads are not compared, so
-            several of one would seem to teach more; more workloads do, where that was tried.
+        together: programs that a workload should get if it gets any.
     """
 
     name: ClassVar[str] = "rdu"
     representativeness: float = 0.5
     diversity: float = 1.0
     uncertainty: float = 0.5
-    together: int = 1
+    together: int = 4
 
     def _weight(self) -> float:
         return self.diversity
