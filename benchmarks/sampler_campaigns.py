@@ -17,8 +17,8 @@ from tcl_iree.learning.groups import Group
 from tcl_iree.learning.mamba import MambaNetwork
 from tcl_iree.learning.metrics import Ranked, ranked
 from tcl_iree.learning.neural import NeuralModel
-from tcl_iree.learning.sampling import Sampler
-from tcl_iree.learning.sampling.programs import DROPOUT, POSTERIOR, ProgramList
+from tcl_iree.learning.sampling import Pool, Sampler
+from tcl_iree.learning.sampling.programs import POSTERIOR, ProgramList
 from tcl_iree.learning.split import Split
 
 ENSEMBLE = "ensemble"
@@ -106,10 +106,10 @@ class Campaigns:
             made.append({"taken": taken.tolist(), "scores": scores, "seconds": seconds})
         return made
 
-    def _pool(self, plan: Plan, models: Sequence[NeuralModel], taken: np.ndarray) -> Any:
+    def _pool(self, plan: Plan, models: Sequence[NeuralModel], taken: np.ndarray) -> Pool:
         if plan.estimate == ENSEMBLE:
             return self._training.pool_of_several(models)
-        return self._training.pool(models[0], taken, DROPOUT if plan.estimate == DROPOUT else POSTERIOR)
+        return self._training.pool(models[0], taken, plan.estimate)
 
     def _step(self, plan: Plan, share: float, entry: dict[str, Any]) -> Step:
         taken = np.array(entry["taken"])
