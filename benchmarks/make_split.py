@@ -26,7 +26,7 @@ from tcl_iree.workload.model import Workload
 
 NETWORKS = {
     TEST: ("resnet-50", "mobilenet-v2", "bert-base", "gpt2-small", "vit-base"),
-    VALIDATION: ("segformer-b0", "bert-small"),
+    VALIDATION: ("segformer-b0", "bert-small", "large-operators-6", "large-operators-7"),
     TRAIN: (
         "bert-mini", "bert-large", "gpt2-tiny", "deit-small", "resnet-18", "regnet-y", "convnext-tiny", "mobilenet-v1",
         "efficientnet-b0", "poolformer",

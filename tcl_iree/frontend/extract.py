@@ -74,6 +74,16 @@ class Extraction:
             if not entry.workload.gathers
         )
 
+    @property
+    def flowing_bytes(self) -> int:
+        """Bytes of all else that the dispatches of one inference read or write."""
+        return sum(
+            entry.occurrences * binding.size_bytes
+            for entry in self.dispatches
+            for index, binding in enumerate(entry.workload.bindings)
+            if index not in entry.constants
+        )
+
     def require_tunable(self) -> None:
         """Raise if there is nothing to tune."""
         if not self.dispatches:

@@ -89,7 +89,7 @@ class Builder:
     def build_default(self, workload: Workload) -> BuildResult:
         """IREE's own code for the payload: candidate zero, and the reference of all others."""
         # Not by key: workloads of one key may differ in the values of constants.
-        known = (workload.payload, workload.cold)
+        known = (workload.payload, workload.spans)
         if known not in self._defaults:
             result = self._assembled(self._build(workload, None, None))
             if result.failure and result.failure.kind in (FailureKind.CRASH, FailureKind.COMPILE_TIMEOUT):

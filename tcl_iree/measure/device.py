@@ -1,30 +1,66 @@
-"""Load artifacts into the IREE runtime and call them; used only inside a worker's child."""
+"""Load artifacts into the IREE runtime and call them."""
 
 from __future__ import annotations
 
+import os
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import ParamSpec, TypeVar
 
 import iree.runtime as runtime
 import numpy as np
 from iree.runtime import flags as runtime_flags
 
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+_WITH_WORKERS = "local-task"
+# How much lower the priority of a thread is that calls such a device.
+_LOWER = 10
+
 
 def open_device(name: str, flags: Sequence[str]) -> runtime.HalDevice:
     """Open a runtime device; flags take effect because this process has opened none before.
 
+    It is to be called from this thread, whose priority is lowered for good if the device has workers: whoever waits for
+    them spins, and on a core that one of them wants the kernel would let it do so for milliseconds.
+
     The caching allocator keeps a model's results from being allocated and zeroed anew on every call.
     """
     runtime_flags.parse_flags(*flags)
-    return runtime.get_driver(name).create_default_device(allocators=["caching"])
+    device = runtime.get_driver(name).create_default_device(allocators=["caching"])
+    if name == _WITH_WORKERS and hasattr(os, "setpriority"):
+        own = threading.get_native_id()
+        os.setpriority(os.PRIO_PROCESS, own, os.getpriority(os.PRIO_PROCESS, own) + _LOWER)
+    return device
+
+
+class SharedDevice:
+    """A device for all of a process, whose threads keep their priority: one with workers gets a thread to call it.
+
+    Args:
+        name, flags: as for `open_device`.
+    """
+
+    def __init__(self, name: str, flags: Sequence[str]) -> None:
+        self._thread = ThreadPoolExecutor(1, "tcl-iree") if name == _WITH_WORKERS else None
+        self.device = self.run(open_device, name, flags)
+
+    def run(self, function: Callable[_P, _R], *args: _P.args, **kwargs: _P.kwargs) -> _R:
+        """Call a function from the thread that may call the device."""
+        if self._thread is None:
+            return function(*args, **kwargs)
+        return self._thread.submit(function, *args, **kwargs).result()
 
 
 class Buffers:
     """Device buffers that live as long as the measurement.
 
     Args:
-        turns: how many copies cold bindings have, which kernels read in turn; 1 has all read the only one, and None is
-            for kernels without cold bindings.
+        turns: how many turns there are, each with the next copies of what has several; 1 has all take the only ones,
+            and None is for kernels whose buffers have no copies.
     """
 
     def __init__(self, device: runtime.HalDevice, arrays: Sequence[np.ndarray], turns: int | None = None) -> None:
@@ -32,7 +68,7 @@ class Buffers:
         self._arrays = [runtime.asdevicearray(device, array) for array in arrays]
 
     def next_turn(self, times: int) -> int | None:
-        """Which copy the next of so many dispatches begins with, whatever kernel it is of; None if there are none."""
+        """Whose turn the next of so many dispatches begins with, whatever kernel it is of; None if there are none."""
         if self._turns is None:
             return None
         turn = self._turn

@@ -3,15 +3,16 @@
 The dispatch stays exactly as IREE formed it inside the model. Buffers are the caller's, so nothing is
 allocated or copied while the kernel is timed.
 
-A model's weights are read once an inference, and if there are many, each comes from memory. A dispatch that runs again
-and again would find its own in the cache. So the buffer of a cold binding holds many copies, together larger than the
-cache, and each dispatch reads the next one. Whose turn it is is the caller's to say, `@run(times, first, buffers...)`:
-several kernels that are timed beside each other must not find what the others have just read.
+A model's weights are read once an inference, and if there are many, each comes from memory; what flows between its
+dispatches is rarely in the nearest cache. A dispatch that runs again and again would find all of it there. So a buffer
+may hold many copies, together larger than the cache, and each dispatch takes the next one. Whose turn it is is the
+caller's to say, `@run(times, first, buffers...)`: several kernels that are timed beside each other must not find what
+the others have just read.
 """
 
 from __future__ import annotations
 
-from tcl_iree.measure.cold import copies, spacing
+from tcl_iree.measure.copies import copies, spacing
 from tcl_iree.workload.model import Workload
 from tcl_iree.workload.payload import ENTRY, pipeline_layout
 
@@ -27,21 +28,22 @@ def harness_module(workload: Workload, device: str) -> str:
     """
     executable_target = device[device.index("[") + 1 : device.rindex("]")]
     layout = pipeline_layout([binding.access for binding in workload.bindings])
+    several = copies(workload)
     count = range(len(workload.bindings))
     views = "".join(f", %view{i}: !hal.buffer_view" for i in count)
     buffers = "\n    ".join(
         f"%buffer{i} = hal.buffer_view.buffer<%view{i} : !hal.buffer_view> : !hal.buffer\n    "
         + (
             f"%length{i} = arith.constant {workload.bindings[i].size_bytes} : index"
-            if i in workload.cold
+            if i in several
             else f"%length{i} = hal.buffer.length<%buffer{i} : !hal.buffer> : index"
         )
         for i in count
     )
     bindings = ", ".join(
-        f"(%buffer{i} : !hal.buffer)[{f'%offset{i}' if i in workload.cold else '%c0'}, %length{i}]" for i in count
+        f"(%buffer{i} : !hal.buffer)[{f'%offset{i}' if i in several else '%c0'}, %length{i}]" for i in count
     )
-    first = ", %first: i32" if workload.cold else ""
+    first = ", %first: i32" if several else ""
     entry = f"@{_EXECUTABLE}::@{_VARIANT}::@{ENTRY}"
     return f"""module {{
   util.global private @device = {device} : !hal.device
@@ -82,16 +84,15 @@ def harness_module(workload: Workload, device: str) -> str:
 
 
 def _next_copies(workload: Workload) -> str:
-    """Lines of the loop that choose which copy of cold bindings this dispatch reads."""
-    if not workload.cold:
-        return ""
+    """Lines of the loop that choose which copies this dispatch takes."""
+    several = copies(workload)
     lines = [
-        f"%copies = arith.constant {copies(workload)} : index",
         "%begin = arith.index_cast %first : i32 to index",
         "%turn = arith.addi %begin, %i : index",
-        "%copy = arith.remui %turn, %copies : index",
     ]
-    for index in workload.cold:
+    for index, count in several.items():
+        lines.append(f"%copies{index} = arith.constant {count} : index")
+        lines.append(f"%copy{index} = arith.remui %turn, %copies{index} : index")
         lines.append(f"%spacing{index} = arith.constant {spacing(workload.bindings[index])} : index")
-        lines.append(f"%offset{index} = arith.muli %copy, %spacing{index} : index")
-    return "".join(f"\n      {line}" for line in lines)
+        lines.append(f"%offset{index} = arith.muli %copy{index}, %spacing{index} : index")
+    return "".join(f"\n      {line}" for line in lines) if several else ""

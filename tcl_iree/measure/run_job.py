@@ -9,13 +9,15 @@ from typing import Any
 import iree.runtime as runtime
 import numpy as np
 
-from tcl_iree.measure.cold import copies, with_copies
+from tcl_iree.measure.copies import copies, with_copies
 from tcl_iree.measure.device import Buffers, Kernel, open_device
 from tcl_iree.measure.inputs import make_buffers, mismatch, to_float
 from tcl_iree.measure.timing import TimingPolicy, time_kernel, time_together
 from tcl_iree.workload.model import Workload
 
 DRAWS = (1, 2)
+# Copies of buffers are taken in turn; the number of a turn is an i32.
+_TURNS = 1 << 30
 
 
 def outputs_of(
@@ -131,13 +133,13 @@ def _finite(workload: Workload, reference: Kernel, device: runtime.HalDevice) ->
 
 def _buffers(device: runtime.HalDevice, workload: Workload, seed: int, positive: bool = False) -> Buffers:
     """To run a kernel once or twice and look at what it gives."""
-    return Buffers(device, make_buffers(workload, seed, positive), 1 if workload.cold else None)
+    return Buffers(device, make_buffers(workload, seed, positive), 1 if copies(workload) else None)
 
 
 def _timed_buffers(device: runtime.HalDevice, workload: Workload, positive: bool) -> Buffers:
-    """To time kernels with: cold constants come from memory each time."""
+    """To time kernels with: what is not in the nearest cache inside the model is not here either."""
     arrays = with_copies(workload, make_buffers(workload, DRAWS[0], positive))
-    return Buffers(device, arrays, copies(workload) if workload.cold else None)
+    return Buffers(device, arrays, _TURNS if copies(workload) else None)
 
 
 def _written(workload: Workload) -> list[int]:

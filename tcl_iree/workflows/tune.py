@@ -26,7 +26,6 @@ from tcl_iree.target import Target
 from tcl_iree.transform_dialect.library import Library, Tuned
 from tcl_iree.workflows.base_flags import Base, choose_base, with_stack
 from tcl_iree.workflows.bench import bench, bench_steps
-from tcl_iree.workflows.cold import outgrows_cache, with_cold_constants
 from tcl_iree.workflows.finished import Finished
 from tcl_iree.workflows.guide import load_guide
 from tcl_iree.workflows.histories import dispatch_histories
@@ -35,6 +34,7 @@ from tcl_iree.workflows.model_library import build_library
 from tcl_iree.workflows.model_runs import ModelRuns
 from tcl_iree.workflows.search_rounds import INTERRUPTED, search_rounds
 from tcl_iree.workflows.similar import Similar
+from tcl_iree.workflows.surroundings import Surroundings, placed, surroundings
 from tcl_iree.workflows.tune_by_model import tune_by_model
 from tcl_iree.workflows.tune_options import TuneOptions
 from tcl_iree.workflows.tune_unmeasured import tune_unmeasured
@@ -136,7 +136,8 @@ class _Tuning:
         self._started = time.monotonic()
         self._left: dict[str, str] = {}
         self._notes: list[str] = []
-        self.interrupted = self._cold = False
+        self.interrupted = False
+        self._around = Surroundings()
         self._strategy = self._guided()  # a model that cannot be used is told of before anything is measured
 
     def run(self) -> TuneResult:
@@ -171,12 +172,9 @@ class _Tuning:
         """The model's dispatches under some base flags and layouts."""
         self._say(f"forming dispatches under {base.name}")
         extraction = formed(self._model, self._target, base)
-        self._cold = outgrows_cache(extraction, self._target)
-        return _Form(base, self._as_measured(extraction))
-
-    def _as_measured(self, extraction: Extraction) -> Extraction:
-        """With cold constants if the model has many; decided once, so that layouts can be compared."""
-        return with_cold_constants(extraction, self._target) if self._cold else extraction
+        # Decided once, so that layouts can be compared.
+        self._around = surroundings(extraction, self._target)
+        return _Form(base, placed(extraction, self._around))
 
     # The search.
 
@@ -221,7 +219,7 @@ class _Tuning:
         try:
             self._say(f"forming dispatches under {base.name} with other layouts")
             changed = with_layouts(self._model, self._target, base)
-            return _Form(changed[0], self._as_measured(changed[1])) if changed else None
+            return _Form(changed[0], placed(changed[1], self._around)) if changed else None
         except TclIreeError as error:
             self._notes.append(f"the layouts are the model's own, since with others it does not compile: {error}")
             return None

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from functools import cache, cached_property
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,6 +25,9 @@ from tcl_iree.transform_dialect.library import Library
 from tcl_iree.transform_dialect.library_text import compile_command
 from tcl_iree.workflows.jobs import Job, pack_jobs
 from tcl_iree.workflows.whole_model import Compiled
+
+if TYPE_CHECKING:
+    from tcl_iree.measure.device import SharedDevice
 
 LIBRARY, MODULE, REPORT, PAGE, JOBS = "library.mlir", "model.vmfb", "report.json", "report.html", "candidates.jobs"
 
@@ -91,13 +94,14 @@ class TuneResult:
 
         if self.module is None:
             raise MeasureError(f"there is no compiled module: {'; '.join(self.report.notes)}; tune again where it runs")
-        device = _opened(self._target.device, self._target.runtime_flags)
+        shared = _opened(self._target.device, self._target.runtime_flags)
+        device = shared.device
         compiled = CompiledModel(device, str(self.module))
         turn = Lock()  # a module's state is for one thread at a time
 
         def call(arrays: list[np.ndarray]) -> list[np.ndarray]:
             with turn:
-                outputs = compiled([runtime.asdevicearray(device, array) for array in arrays])
+                outputs = shared.run(compiled, [runtime.asdevicearray(device, array) for array in arrays])
             return [read_array(device, output) for output in outputs]
 
         return call
@@ -130,11 +134,11 @@ class TuneResult:
 
 
 @cache
-def _opened(name: str, flags: tuple[str, ...]) -> Any:
+def _opened(name: str, flags: tuple[str, ...]) -> SharedDevice:
     """One device for all modules in this process: each has threads of its own."""
-    from tcl_iree.measure.device import open_device
+    from tcl_iree.measure.device import SharedDevice
 
-    return open_device(name, flags)
+    return SharedDevice(name, flags)
 
 
 def writable_directory(directory: str | Path) -> Path:

@@ -101,9 +101,9 @@ class Workload:
         bytes: least memory traffic: every input read once, every output written once.
         gathers: whether integer inputs address other tensors (so their values must stay in range).
         index_limit: exclusive upper bound for such values.
-        cold: bindings that hold constants which no cache holds any more when the model gets here; they are measured so.
-            Where a dispatch stands in a model says so, not the dispatch itself: the key does not depend on it.
-        cache_bytes: what that cache holds.
+        spans: for each binding, how many bytes the model touches before a dispatch finds it in the same place again, or
+            0 if it stays in the nearest cache; none stands for 0 everywhere. It is measured so. Where a dispatch stands
+            in a model says this, not the dispatch itself: the key does not depend on it.
     """
 
     key: str
@@ -114,8 +114,7 @@ class Workload:
     bytes: int
     gathers: bool = False
     index_limit: int = 0
-    cold: tuple[int, ...] = ()
-    cache_bytes: int = 0
+    spans: tuple[int, ...] = ()
 
     def __hash__(self) -> int:
         return hash(self.key)  # it stands for all the rest, and is looked up thousands of times a second
