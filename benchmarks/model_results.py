@@ -23,6 +23,7 @@ def entry(tuning: Tuning, contest: Contest, layouts: str) -> dict[str, Any]:
     about = measured_here() | {
         "iree": IREE_VERSION,
         "tuning_seconds": report.seconds,
+        "overhead": report.overhead,
         "after": list(tuning.after),
         "trials": report.trials,
         "tried": sum(row.tried for row in report.workloads),

@@ -13,6 +13,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from tcl_iree.occupied import OCCUPIED
+
 _PR_SET_PDEATHSIG = 1
 _SCRATCH = "tcl-iree-"
 _STALE_SECONDS = 3600.0
@@ -53,7 +55,8 @@ def run_limited(command: Sequence[str], timeout: float, memory_bytes: int) -> su
         start_new_session=True,
     )
     try:
-        out, err = process.communicate(timeout=timeout)
+        with OCCUPIED.going():
+            out, err = process.communicate(timeout=timeout)
     except BaseException:
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()

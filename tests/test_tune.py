@@ -131,6 +131,9 @@ def test_the_report_tells_what_was_done(result: TuneResult) -> None:
     wanted = "tuned" if (report.shipped or "").startswith("tuned") else "not shipped"
     assert {row.status for row in report.workloads if row.schedule} == {wanted}
     assert report.speedup == result.speedup
+    assert report.overhead is not None
+    assert 0.0 < report.overhead < 1.0
+    assert "neither compiling nor measuring" in report.took
     assert all(entry.measured for entry in result.library.entries)
 
 

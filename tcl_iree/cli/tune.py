@@ -147,6 +147,7 @@ def run(arguments: argparse.Namespace) -> None:
         out.print(made)
     for note in result.report.notes:
         out.print(f"note: {note}")
+    out.print(f"took {result.report.took}")
     if arguments.output:
         again = f"; to compile it again there:\n  {result.report.command}" if result.report.command else ""
         out.print(f"\nwritten to {arguments.output}{again}", soft_wrap=True)

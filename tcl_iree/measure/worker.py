@@ -16,6 +16,7 @@ from typing import Any
 
 from tcl_iree.errors import MeasureError
 from tcl_iree.measure.zygote import Job, Outcome
+from tcl_iree.occupied import OCCUPIED
 from tcl_iree.processes import scratch_directory
 
 _ZYGOTE = "tcl_iree.measure.zygote"
@@ -63,11 +64,12 @@ class Worker:
         started = time.monotonic()
         connection = self._ready()
         try:
-            connection.send(Job(arguments, timeout, memory_bytes, tuple(cpus)))
-            if not connection.poll(timeout + _GRACE_SECONDS):
-                self.close()
-                return Outcome("timeout", None, "the worker stopped answering", time.monotonic() - started)
-            outcome: Outcome = connection.recv()
+            with OCCUPIED.going():
+                connection.send(Job(arguments, timeout, memory_bytes, tuple(cpus)))
+                if not connection.poll(timeout + _GRACE_SECONDS):
+                    self.close()
+                    return Outcome("timeout", None, "the worker stopped answering", time.monotonic() - started)
+                outcome: Outcome = connection.recv()
         except (EOFError, OSError) as error:
             self.close()
             detail = f"the worker process was killed ({type(error).__name__})"

@@ -44,7 +44,7 @@ def _head(report: TuneReport) -> str:
         "search": f"{searched}, seed {report.seed}",
         "dispatches formed under": f"{report.base} ({report.base_reason})",
         "finished": report.when.replace("T", " ").replace("+00:00", " UTC"),
-        "took": f"{report.seconds / 60:.1f} min" if report.seconds >= 60 else f"{report.seconds:.0f} s",
+        "took": report.took,
     }
     listed = "".join(f"<div><dt>{name}</dt><dd>{escape(text)}</dd></div>" for name, text in facts.items() if text)
     return f'<header>\n<h1>{escape(report.model)}, tuned</h1>\n<dl class="facts">{listed}</dl>\n</header>'

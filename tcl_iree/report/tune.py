@@ -97,6 +97,7 @@ class TuneReport:
         flag_sets: IREE's own flag sets as timed before the search, in a run of their own; those among `rows` again.
         histories: how the search of each dispatch went, what it chose, and what IREE does by itself.
         library_command: compiles the model with the library, whatever was shipped; empty if that holds nothing.
+        overhead: share of `seconds` in which nothing was compiled or measured; None where nothing was to be measured.
     """
 
     model: str
@@ -125,6 +126,13 @@ class TuneReport:
     flag_sets: tuple[BenchRow, ...] = ()
     histories: tuple[DispatchHistory, ...] = ()
     library_command: str = ""
+    overhead: float | None = None
+
+    @property
+    def took(self) -> str:
+        """How long it took, and how much of that was the tuner's own."""
+        told = f"{self.seconds / 60:.1f} min" if self.seconds >= 60 else f"{self.seconds:.0f} s"
+        return told if self.overhead is None else f"{told}, {self.overhead:.0%} of it neither compiling nor measuring"
 
 
 def tune_tables(report: TuneReport, top: int = 20) -> list[Table]:

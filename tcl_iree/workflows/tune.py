@@ -16,6 +16,7 @@ from tcl_iree.frontend import Dispatch, Extraction, Model, load_model
 from tcl_iree.measure.builder import IREE_VERSION, Builder
 from tcl_iree.measure.runner import Runner
 from tcl_iree.measure.timing import TimingPolicy
+from tcl_iree.occupied import OCCUPIED
 from tcl_iree.processes import scratch_directory
 from tcl_iree.report.bench import BenchReport
 from tcl_iree.report.live import Show, unseen
@@ -133,7 +134,7 @@ class _Tuning:
         self._say, self._show, self._options = say, show, options
         self._scratch = scratch_directory("tune")
         self._directory = Path(self._scratch.name)
-        self._started = time.monotonic()
+        self._started, self._occupied = time.monotonic(), OCCUPIED.seconds
         self._left: dict[str, str] = {}
         self._notes: list[str] = []
         self.interrupted = False
@@ -386,6 +387,7 @@ class _Tuning:
         untuned = [row for row in rows if not row.name.startswith(TUNED)]
         best = max(untuned, key=lambda row: row.vs_plain, default=None)
         mine = by_name.get(shipped.name) if shipped else None
+        taken = time.monotonic() - self._started
         report = TuneReport(
             model=self._model.name,
             target=str(self._target),
@@ -408,7 +410,7 @@ class _Tuning:
             command=reproduce_command(self._model, self._target, shipped) if shipped else "",
             notes=tuple(self._notes),
             when=now(),
-            seconds=time.monotonic() - self._started,
+            seconds=taken,
             flag_sets=measured.rows,
             histories=dispatch_histories(
                 [search.dispatch.workload for search in searches],
@@ -416,6 +418,7 @@ class _Tuning:
                 {search.dispatch.workload.key: search.tried for search in searches},
             ),
             library_command=library_command(self._model, library),
+            overhead=1.0 - (OCCUPIED.seconds - self._occupied) / taken,
         )
         module, compiled = shipped.path if shipped else None, whole.compared if whole else {}
         return TuneResult(report, library, module, self._target, self._model, compiled, self._scratch)
