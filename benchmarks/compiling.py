@@ -1,7 +1,8 @@
 """What does a tuned model cost to compile, and does it handle constants when it runs?
 
 Each network is tuned by the cost model alone, with changed layouts: a library for every dispatch that has a schedule.
-Then the whole model is compiled without and with it in turn, and the dispatches of the latter are looked at: one that
+Then the whole model is compiled without and with it in turn, the latter by the command that `tune` prints (on one
+thread, as IREE applies scripts safely on one only), and the dispatches of the latter are looked at: one that
 reads nothing but constants packs or copies them in every inference.
 
     python -m benchmarks.compiling

@@ -17,7 +17,7 @@ import torch
 
 from benchmarks.iree_module import IreeModule
 from benchmarks.op_list import build
-from tcl_iree.measure.device import open_device
+from tcl_iree.measure.device import SharedDevice
 
 _SLICE_SECONDS = 0.01
 # Thread pools spin for a while after their work, OpenBLAS's longest: the next contender must not pay for that.
@@ -31,9 +31,10 @@ def main() -> None:
     torch.set_num_threads(job["threads"])
     op = build(job["op"])
     contenders: dict[str, Callable[[], Any]] = {}
-    device = open_device(job["device"], job["flags"])
+    shared = SharedDevice(job["device"], job["flags"])
     for name, path in job["modules"].items():
-        contenders[name] = IreeModule(device, path).bind([tensor.numpy() for tensor in op.inputs])
+        call = IreeModule(shared.device, path).bind([tensor.numpy() for tensor in op.inputs])
+        contenders[name] = partial(shared.run, call)
     with torch.inference_mode():
         op.module(*op.inputs)
         contenders["torch"] = lambda: op.module(*op.inputs)

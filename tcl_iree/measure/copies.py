@@ -10,6 +10,8 @@ from tcl_iree.workload.model import Binding, Workload
 
 # Each copy begins on a page of its own.
 _PAGE = 4096
+# With two, a kernel and the one beside it would always take the same one of them.
+_LEAST_COPIES = 3
 
 
 def spacing(binding: Binding) -> int:
@@ -20,7 +22,7 @@ def spacing(binding: Binding) -> int:
 def copies(workload: Workload) -> dict[int, int]:
     """How many copies there are of each binding that has more than one."""
     return {
-        index: max(2, -(-span // workload.bindings[index].size_bytes))
+        index: max(_LEAST_COPIES, -(-span // workload.bindings[index].size_bytes))
         for index, span in enumerate(workload.spans)
         if span
     }

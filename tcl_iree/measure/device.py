@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -31,7 +32,7 @@ def open_device(name: str, flags: Sequence[str]) -> runtime.HalDevice:
     """
     runtime_flags.parse_flags(*flags)
     device = runtime.get_driver(name).create_default_device(allocators=["caching"])
-    if name == _WITH_WORKERS and hasattr(os, "setpriority"):
+    if name == _WITH_WORKERS and sys.platform == "linux":  # elsewhere a thread has no priority of its own
         own = threading.get_native_id()
         os.setpriority(os.PRIO_PROCESS, own, os.getpriority(os.PRIO_PROCESS, own) + _LOWER)
     return device
@@ -52,7 +53,11 @@ class SharedDevice:
         """Call a function from the thread that may call the device."""
         if self._thread is None:
             return function(*args, **kwargs)
-        return self._thread.submit(function, *args, **kwargs).result()
+        try:
+            asked = self._thread.submit(function, *args, **kwargs)
+        except RuntimeError:  # the interpreter is about to end, and takes nothing new
+            return function(*args, **kwargs)
+        return asked.result()
 
 
 class Buffers:

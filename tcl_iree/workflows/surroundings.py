@@ -18,8 +18,7 @@ class Surroundings:
     """How many bytes go by before a dispatch comes to the same place again; 0 if they leave it in the nearest cache.
 
     Attributes:
-        constants: the model's constants. More of them than the last cache holds come from memory, and so does all of
-            what comes around only after them.
+        constants: of a model with more of them than the last cache holds, they come from memory.
         others: inputs and results. The dispatches before have just written the former, to whichever core's cache.
     """
 
@@ -30,29 +29,34 @@ class Surroundings:
 def surroundings(extraction: Extraction, target: Target) -> Surroundings:
     """Where a model's dispatches find what they read."""
     hardware = target.hardware
-    near = hardware.l2_bytes * hardware.cores
-    if target.kind != "cpu" or not near:
-        return Surroundings()
+    near, last = hardware.l2_bytes * hardware.cores, hardware.l3_bytes
     constants, flowing = extraction.constant_bytes, extraction.flowing_bytes
-    if constants + flowing <= near:
+    if target.kind != "cpu" or not near or constants + flowing <= near:
         return Surroundings()
-    if 0 < hardware.l3_bytes < constants:
-        constants = max(_FROM_MEMORY, 2 * hardware.l3_bytes)
-    return Surroundings(_power_above(constants), min(_power_above(flowing), 2 * near))
-
-
-def _power_above(size: int) -> int:
-    """Rounded up, so that models of about the same size share what is measured."""
-    return 1 << max(0, size - 1).bit_length() if size else 0
+    # Half of the last cache is surely still in it, whatever else is.
+    others = min(_power_above(flowing), 2 * near, last // 2 or 2 * near)
+    if constants > last:
+        return Surroundings(max(_FROM_MEMORY, 2 * last), others)
+    return Surroundings(max(min(_power_above(constants), last // 2), others) if constants else 0, others)
 
 
 def placed(extraction: Extraction, around: Surroundings) -> Extraction:
     """The same dispatches, to be measured with their buffers where they are in the model."""
     made = []
     for entry in extraction.dispatches:
-        spans = tuple(
-            0 if binding.size_bytes < _LEAST_BYTES else around.constants if index in entry.constants else around.others
-            for index, binding in enumerate(entry.workload.bindings)
-        )
-        made.append(replace(entry, workload=replace(entry.workload, spans=spans if any(spans) else ())))
+        sizes = [binding.size_bytes for binding in entry.workload.bindings]
+        large = {index for index, size in enumerate(sizes) if size >= _LEAST_BYTES}
+        spans = [0] * len(sizes)
+        for bytes_, own in (
+            (around.constants, large & set(entry.constants)),
+            (around.others, large - set(entry.constants)),
+        ):
+            for index in own:  # together they take as much
+                spans[index] = max(1, bytes_ * sizes[index] // sum(sizes[each] for each in own)) if bytes_ else 0
+        made.append(replace(entry, workload=replace(entry.workload, spans=tuple(spans) if any(spans) else ())))
     return replace(extraction, dispatches=tuple(made))
+
+
+def _power_above(size: int) -> int:
+    """Rounded up, so that models of about the same size share what is measured."""
+    return 1 << max(0, size - 1).bit_length() if size else 0

@@ -387,7 +387,7 @@ class _Tuning:
         untuned = [row for row in rows if not row.name.startswith(TUNED)]
         best = max(untuned, key=lambda row: row.vs_plain, default=None)
         mine = by_name.get(shipped.name) if shipped else None
-        taken = time.monotonic() - self._started
+        taken, occupied = time.monotonic() - self._started, OCCUPIED.seconds - self._occupied
         report = TuneReport(
             model=self._model.name,
             target=str(self._target),
@@ -418,7 +418,7 @@ class _Tuning:
                 {search.dispatch.workload.key: search.tried for search in searches},
             ),
             library_command=library_command(self._model, library),
-            overhead=1.0 - (OCCUPIED.seconds - self._occupied) / taken,
+            overhead=1.0 - occupied / taken,
         )
         module, compiled = shipped.path if shipped else None, whole.compared if whole else {}
         return TuneResult(report, library, module, self._target, self._model, compiled, self._scratch)

@@ -96,7 +96,7 @@ class TuneResult:
             raise MeasureError(f"there is no compiled module: {'; '.join(self.report.notes)}; tune again where it runs")
         shared = _opened(self._target.device, self._target.runtime_flags)
         device = shared.device
-        compiled = CompiledModel(device, str(self.module))
+        compiled = shared.run(CompiledModel, device, str(self.module))
         turn = Lock()  # a module's state is for one thread at a time
 
         def call(arrays: list[np.ndarray]) -> list[np.ndarray]:
