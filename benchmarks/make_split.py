@@ -5,19 +5,24 @@ test data too, wherever else it occurs. Dispatches are formed under several of I
 since these change them.
 
     python -m benchmarks.make_split
+    python -m benchmarks.make_split --add large-operators-6
+
+With `--add`, networks are added to the validation part of the split there is, and nothing else changes: what was tested
+on stays what is tested on, though IREE or the layouts may form other dispatches by now.
 """
 
 from __future__ import annotations
 
 import argparse
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.op_list import OPS, build, model_of
 from tcl_iree.errors import ModelError
 from tcl_iree.frontend import Model, extract, load_model
 from tcl_iree.frontend.model_ops import model_ops
-from tcl_iree.learning.split import BUNDLED, TEST, TRAIN, VALIDATION, make_split
+from tcl_iree.learning.split import BUNDLED, TEST, TRAIN, VALIDATION, Split, load_split, make_split
 from tcl_iree.report.progress import progress
 from tcl_iree.target import Target
 from tcl_iree.transform_dialect.graph_layouts import Layouts
@@ -42,8 +47,28 @@ def main() -> None:
     """Extract everything and write the file."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--output", type=Path, default=BUNDLED)
+    parser.add_argument("--add", nargs="+", choices=NETWORKS[VALIDATION], metavar="NETWORK")
     arguments = parser.parse_args()
     target = Target.parse("cpu,threads=1")
+    split = _grown(arguments.add, target) if arguments.add else _made(target)
+    arguments.output.write_text(split.to_json())
+    for part, networks in split.members.items():
+        print(
+            f"{part}: {len({key for keys in networks.values() for key in keys})} workloads of {len(networks)} networks"
+        )
+
+
+def _grown(names: Sequence[str], target: Target) -> Split:
+    split = load_split()
+    with progress(len(names), "extracting") as step:
+        for name in names:
+            step(f"extracting {name}")
+            split = split.with_validation(name, _workloads(load_model(f"zoo:{name}"), target, _BASES))
+            step(f"extracted {name}", 1)
+    return split
+
+
+def _made(target: Target) -> Split:
     parts: dict[str, dict[str, Held]] = {}
     with progress(sum(map(len, NETWORKS.values())) + len(OPS), "extracting") as step:
         for part, names in NETWORKS.items():
@@ -59,12 +84,7 @@ def main() -> None:
             held += _operator(name, target)
             step(f"extracted {name}", 1)
         parts[TEST][OPERATORS] = held
-    split = make_split(parts)
-    arguments.output.write_text(split.to_json())
-    for part, networks in split.members.items():
-        print(
-            f"{part}: {len({key for keys in networks.values() for key in keys})} workloads of {len(networks)} networks"
-        )
+    return make_split(parts)
 
 
 def _workloads(model: Model, target: Target, names: tuple[str, ...]) -> Held:

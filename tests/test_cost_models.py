@@ -287,6 +287,14 @@ def test_nothing_of_test_is_in_training_or_validation(groups: list[Group]) -> No
         split.refuse_overlap([third.key], groups[2:3])
     split.refuse_overlap([third.key], groups[3:])
     assert signature(first) == "contraction 48x64x80"
+    grown = split.with_validation("e", [(first, 1), (third, 5)])
+    assert grown.members == {
+        TEST: {"a": {first.key: 2}},
+        VALIDATION: {"b": {second.key: 1}, "e": {third.key: 5}},
+        TRAIN: {"c": {}, "d": {fourth.key: 1}},
+    }
+    assert [grown.part(group.workload) for group in groups] == [TEST, VALIDATION, VALIDATION, TRAIN]
+    assert grown.signatures[TEST] == split.signatures[TEST]
 
 
 # Bad input.

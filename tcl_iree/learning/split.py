@@ -76,6 +76,24 @@ class Split:
                 "nothing; train it on the training part alone"
             )
 
+    def with_validation(self, name: str, workloads: Sequence[tuple[Workload, int]]) -> Split:
+        """The same with one more network for validation; what is test data stays that.
+
+        Args:
+            workloads: those of the network, and how often one inference runs each.
+        """
+        own = {workload: count for workload, count in workloads if self.part(workload) != TEST}
+        keys = {workload.key: count for workload, count in own.items()}
+        trained = {
+            network: {key: count for key, count in held.items() if key not in keys}
+            for network, held in self.members[TRAIN].items()
+        }
+        validation = {**self.members[VALIDATION], name: dict(sorted(keys.items()))}
+        signatures = self.signatures[VALIDATION] | {signature(workload) for workload in own}
+        return Split(
+            {**self.members, TRAIN: trained, VALIDATION: validation}, {**self.signatures, VALIDATION: signatures}
+        )
+
     def to_json(self) -> str:
         """One workload a line."""
         plain = {"members": self.members, "signatures": {part: sorted(own) for part, own in self.signatures.items()}}
