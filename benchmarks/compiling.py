@@ -72,10 +72,11 @@ def _network(model: Model, target: Target, rounds: int, say: Step) -> dict[str, 
         taken = _compiled(model, library, Path(scratch), rounds, say)
     graph = graph_text(library.graph) if library.graph else ""
     held = extract(model, target, [*library.header.flags], graph)
-    written = [
-        entry
+    of_constants = [
+        entry.workload.label
         for entry in held.dispatches
-        if all(
+        if entry.constants
+        and all(
             index in entry.constants
             for index, binding in enumerate(entry.workload.bindings)
             if binding.access == "readonly"
@@ -88,7 +89,7 @@ def _network(model: Model, target: Target, rounds: int, say: Step) -> dict[str, 
         "schedules": len(library.entries),
         "dispatches": sum(entry.occurrences for entry in held.dispatches)
         + sum(entry.occurrences for entry in held.untunable),
-        "of_constants": [entry.workload.label for entry in written if entry.constants],
+        "of_constants": of_constants,
         "untunable": {entry.name: entry.reason for entry in held.untunable},
     }
 

@@ -19,6 +19,9 @@ from benchmarks.iree_module import IreeModule
 from benchmarks.op_list import build
 from tcl_iree.measure.device import SharedDevice
 
+# Seconds of a call, measured over so many.
+Slice = Callable[[int], float]
+
 _SLICE_SECONDS = 0.01
 # Thread pools spin for a while after their work, OpenBLAS's longest: the next contender must not pay for that.
 _PAUSE_SECONDS = 0.004
@@ -30,45 +33,49 @@ def main() -> None:
     job = json.load(sys.stdin)
     torch.set_num_threads(job["threads"])
     op = build(job["op"])
-    contenders: dict[str, Callable[[], Any]] = {}
+    contenders: dict[str, Slice] = {}
     shared = SharedDevice(job["device"], job["flags"])
     for name, path in job["modules"].items():
         call = IreeModule(shared.device, path).bind([tensor.numpy() for tensor in op.inputs])
-        contenders[name] = partial(shared.run, call)
+        contenders[name] = _on_its_thread(shared, call)
     with torch.inference_mode():
         op.module(*op.inputs)
-        contenders["torch"] = lambda: op.module(*op.inputs)
+        contenders["torch"] = partial(_slice, lambda: op.module(*op.inputs))
         if op.numpy:
-            contenders["numpy"] = partial(op.numpy, *(tensor.numpy() for tensor in op.inputs))
+            contenders["numpy"] = partial(_slice, partial(op.numpy, *(tensor.numpy() for tensor in op.inputs)))
         pause = _PAUSE_SECONDS if job["threads"] == 1 else _POOL_PAUSE_SECONDS
         json.dump(_interleave(contenders, job["seconds"], pause), sys.stdout)
 
 
-def _interleave(contenders: dict[str, Callable[[], Any]], seconds: float, pause: float) -> dict[str, list[float]]:
+def _interleave(contenders: dict[str, Slice], seconds: float, pause: float) -> dict[str, list[float]]:
     taken: dict[str, list[float]] = {name: [] for name in contenders}
-    repeats = {name: max(1, min(1000, round(_SLICE_SECONDS / _once(call)))) for name, call in contenders.items()}
+    repeats = {name: max(1, min(1000, round(_SLICE_SECONDS / _once(timed)))) for name, timed in contenders.items()}
     deadline = time.monotonic() + seconds
     rounds = 0
     while rounds < 10 or time.monotonic() < deadline:
         rounds += 1
-        for name, call in contenders.items():
+        for name, timed in contenders.items():
             time.sleep(pause)
-            call()
-            started = time.perf_counter()
-            for _ in range(repeats[name]):
-                call()
-            taken[name].append((time.perf_counter() - started) / repeats[name])
+            taken[name].append(timed(repeats[name]))
     return taken
 
 
-def _once(call: Callable[[], Any]) -> float:
+def _once(timed: Slice) -> float:
+    return max(1e-6, min(timed(1) for _ in range(3)))
+
+
+def _on_its_thread(shared: SharedDevice, call: Callable[[], Any]) -> Slice:
+    """Whole slices on the thread of a device: handing over every call would be timed too."""
+    return lambda repeats: shared.run(_slice, call, repeats)
+
+
+def _slice(call: Callable[[], Any], repeats: int) -> float:
+    """Seconds of a call, after one that is not counted."""
     call()
-    times = []
-    for _ in range(3):
-        started = time.perf_counter()
+    started = time.perf_counter()
+    for _ in range(repeats):
         call()
-        times.append(time.perf_counter() - started)
-    return max(1e-6, min(times))
+    return (time.perf_counter() - started) / repeats
 
 
 if __name__ == "__main__":
