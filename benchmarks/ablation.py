@@ -120,7 +120,7 @@ class NoMask(MambaNetwork):
 
     def embedding(self, batch: Batch) -> Tensor:
         """Without a mask."""
-        rows, _ = self._read(batch, slice(None), None)
+        rows = self.read(batch, batch["kinds"].shape[1])
         return torch.cat([rows[:, -1], rows.mean(1)], dim=-1)
 
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tcl_iree.database import Database
-from tcl_iree.learning.native_scan import native_scan
+from tcl_iree.learning.native_code import native_code
 from tcl_iree.processes import scratch_directory
 
 _CACHE = "TCL_IREE_CACHE"
@@ -20,7 +20,7 @@ def from_nothing() -> Iterator[Database]:
 
     The cost model's own compiled code is loaded before: it is there once for all.
     """
-    native_scan()
+    native_code()
     before = os.environ.get(_CACHE)
     with scratch_directory("nothing") as scratch:
         os.environ[_CACHE] = str(Path(scratch) / "cache")

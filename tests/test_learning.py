@@ -11,7 +11,7 @@ import torch
 
 from tcl_iree.learning.mamba_block import MambaBlock
 from tcl_iree.learning.metrics import Ranked, pairwise_accuracy, random_top_k, regret, top_k
-from tcl_iree.learning.native_scan import native_scan
+from tcl_iree.learning.native_code import native_code
 from tcl_iree.learning.ranking import lambda_rank
 
 
@@ -39,9 +39,9 @@ def plain_mamba(block: MambaBlock, inputs: torch.Tensor) -> torch.Tensor:
 def scan(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Both ways to run the recurrence; a C++ compiler is part of what the tests need."""
     if request.param == "torch":
-        monkeypatch.setattr("tcl_iree.learning.mamba_block.native_scan", lambda: None)
+        monkeypatch.setattr("tcl_iree.learning.mamba_block.native_code", lambda: None)
     else:
-        assert native_scan(), "the compiled scan must be there"
+        assert native_code(), "the compiled scan must be there"
     return request.param
 
 
@@ -65,13 +65,13 @@ def test_the_block_is_its_definition_and_so_are_its_gradients(width: int, states
     assert all(torch.allclose(one, other, atol=1e-4) for one, other in zip(ours_all, plain_all, strict=True))
 
 
-def test_without_a_compiler_there_is_no_native_scan(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_without_a_compiler_there_is_no_native_code(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("TCL_IREE_CACHE", str(tmp_path))
     for compiler in ("/nonexistent/c++", "/bin/false"):
         monkeypatch.setenv("CXX", compiler)
-        native_scan.cache_clear()
-        assert native_scan() is None
-    native_scan.cache_clear()
+        native_code.cache_clear()
+        assert native_code() is None
+    native_code.cache_clear()
 
 
 @pytest.mark.usefixtures("scan")

@@ -26,7 +26,8 @@ def register(commands: Any) -> None:
         "Measure random schedules of many workloads, to train cost models on. Cut it off at any time and run it again.",
         "  tcl-iree collect --networks zoo:resnet-18 zoo:bert-mini --target cpu,threads=1 --budget 2000 -o data/\n"
         "  tcl-iree collect --networks mine.py:encoder --per-workload 64 --db mine.db\n"
-        "  tcl-iree collect --programs data/ --target cpu:sse4,threads=1 --per-workload 16 -o data/\n",
+        "  tcl-iree collect --programs data/ --target cpu:sse4,threads=1 --per-workload 16 -o data/\n"
+        "  tcl-iree collect --programs data/ --fresh --only 9fe5 --target cpu,threads=1 --per-workload 1000 -o data/\n",
     )
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--networks", nargs="+", metavar="MODEL", help=MODEL_HELP)
@@ -77,6 +78,18 @@ def register(commands: Any) -> None:
         metavar="N",
         help="with --programs: only of so many workloads, those with the most programs (default: all)",
     )
+    parser.add_argument(
+        "--only",
+        nargs="+",
+        default=[],
+        metavar="KEY",
+        help="with --programs: only of workloads whose keys begin like this",
+    )
+    parser.add_argument(
+        "--fresh",
+        action="store_true",
+        help="with --programs: not the programs themselves, but --per-workload others of their workloads",
+    )
     parser.add_argument("--seed", type=int, default=_DEFAULTS.seed)
     parser.add_argument("-o", "--output", type=Path, metavar="DIR", help="write Parquet shards there as they fill")
     add_database(parser)
@@ -94,10 +107,17 @@ def run(arguments: argparse.Namespace) -> int:
         arguments.layouts,
         arguments.longest,
         arguments.workloads,
+        tuple(arguments.only),
+        arguments.fresh,
         arguments.seed,
     )
-    if arguments.networks and arguments.workloads is not None:
-        raise OptionError("--workloads chooses among recorded programs: give it with --programs, not with --networks")
+    given = [
+        name
+        for name, value in (("workloads", options.workloads), ("only", options.only), ("fresh", options.fresh))
+        if value
+    ]
+    if arguments.networks and given:
+        raise OptionError(f"--{given[0]} is about recorded programs: give it with --programs, not with --networks")
     target = parse_target(arguments)
     with Database(arguments.db) as database, progress(1, "forming dispatches") as step:
         if arguments.programs:

@@ -14,7 +14,7 @@ from tcl_iree.features.tokens import Tokenizer
 from tcl_iree.features.vocabulary import COLUMNS, KINDS, ROLES
 from tcl_iree.learning.encoding import Arrays, Batch, Encoder, by_length
 from tcl_iree.learning.mamba_block import VECTOR, Carried, MambaBlock
-from tcl_iree.learning.native_scan import SequenceWeights, native_scan
+from tcl_iree.learning.native_code import GoingOn, SequenceWeights, native_code
 from tcl_iree.learning.network import Network
 from tcl_iree.target import Target
 from tcl_iree.workload.model import Workload
@@ -97,9 +97,20 @@ class MambaNetwork(Network):
         return rows, left
 
     def advance(self, number: int, rows: Tensor, before: Carried | None) -> tuple[Tensor, Carried]:
-        """Rows after one of the blocks."""
+        """Rows after one of the blocks, and what is left behind for rows after them."""
         made, carried = self.blocks[number].advance(self.norms[number](rows), before)
         return rows + made, carried
+
+    def after(self, number: int, rows: Tensor) -> Tensor:
+        """Whole sequences after one of the blocks."""
+        return rows + self.blocks[number](self.norms[number](rows))
+
+    def read(self, batch: Batch, count: int) -> Tensor:
+        """The first rows of sequences after all blocks."""
+        rows = self.embedded(batch, slice(0, count))
+        for number in range(len(self.blocks)):
+            rows = self.after(number, rows)
+        return rows
 
     @staticmethod
     def _pool(rows: Tensor, lengths: Tensor) -> Tensor:
@@ -115,7 +126,7 @@ class MambaNetwork(Network):
 
     def _of_rows(self, batch: Batch, count: int) -> Tensor:
         """From the first rows of sequences that are no longer."""
-        return self._pool(self._read(batch, slice(0, count), None)[0], batch["lengths"])
+        return self._pool(self.read(batch, count), batch["lengths"])
 
     def _quickly(self, batch: Batch) -> Tensor:
         """The same without gradients: what all candidates share at the front is read once."""
@@ -124,10 +135,10 @@ class MambaNetwork(Network):
             shared = 0
         if shared == 0:
             return torch.cat(
-                [self._pool(self._read(part, slice(None), None)[0], part["lengths"]) for part in _chunks(batch)]
+                [self._pool(self.read(part, part["kinds"].shape[1]), part["lengths"]) for part in _chunks(batch)]
             )
         front, carried = self._read({name: value[:1] for name, value in batch.items()}, slice(0, shared), None)
-        native = native_scan() if not front.is_cuda else None
+        native = native_code() if not front.is_cuda else None
         if native and front.shape[-1] % VECTOR == 0:
             kinds, roles, numbers, lengths = (batch[name] for name in ("kinds", "roles", "numbers", "lengths"))
             return native.read_sequences(kinds, roles, numbers, lengths, shared, self._weights(front[0], carried))
@@ -150,7 +161,10 @@ class MambaNetwork(Network):
             front[-1].contiguous(),
             front.sum(0),
             tuple(
-                block.weights(norm, before)
+                (
+                    block.weights(),
+                    GoingOn(norm.weight.detach(), before.inputs[0].contiguous(), before.state[0].T.contiguous()),
+                )
                 for block, norm, before in zip(self.blocks, self.norms, carried, strict=True)
             ),
         )

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from tcl_iree.learning.native_scan import BlockWeights, native_scan
+from tcl_iree.learning.native_code import BlockWeights, native_code
 
 Scan = Callable[..., tuple[Tensor, Tensor]]
 
@@ -73,25 +73,24 @@ def scan_in_torch(
     return torch.einsum("tbcs,bts->btc", states, leaving), states[-1]
 
 
-class _NativeRecurrence(torch.autograd.Function):
-    """The same by compiled code: output and states of every step."""
+class _NativeBlock(torch.autograd.Function):
+    """A whole block by compiled code."""
 
     @staticmethod
-    def forward(context: Any, *inputs: Tensor) -> tuple[Tensor, Tensor]:
-        native = native_scan()
+    def forward(context: Any, inputs: Tensor, *weights: Tensor) -> Tensor:
+        native = native_code()
         assert native
-        given = [tensor.contiguous() for tensor in inputs]
-        outputs, states = native.forward(*given)
-        context.save_for_backward(*given, states)
-        context.mark_non_differentiable(states)
-        context.set_materialize_grads(False)  # or zeros of the states' size would be made
-        return outputs, states
+        given = inputs.contiguous()
+        context.save_for_backward(given, *weights)
+        return native.block(given, BlockWeights(*weights))
 
     @staticmethod
     def backward(context: Any, *gradients: Tensor) -> tuple[Tensor, ...]:
-        native = native_scan()
+        native = native_code()
         assert native
-        return native.backward(gradients[0].contiguous(), *context.saved_tensors)
+        inputs, *weights = context.saved_tensors
+        slopes, summed = native.block_backward(gradients[0].contiguous(), inputs, BlockWeights(*weights))
+        return slopes, *summed
 
 
 class _Recurrence(torch.autograd.Function):
@@ -152,6 +151,9 @@ class MambaBlock(nn.Module):
 
     def forward(self, inputs: Tensor) -> Tensor:
         """See the class."""
+        whole = all(count % VECTOR == 0 for count in (inputs.shape[-1], len(self.D)))
+        if whole and not inputs.is_cuda and native_code():
+            return _NativeBlock.apply(inputs, *self.weights())
         return self.advance(inputs, None)[0]
 
     def advance(self, inputs: Tensor, before: Carried | None) -> tuple[Tensor, Carried]:
@@ -166,11 +168,10 @@ class MambaBlock(nn.Module):
         y = torch.addcmul(y, self.D, x)
         return self.out_proj(y * functional.silu(gate)), Carried(window[:, window.shape[1] - self._kernel + 1 :], state)
 
-    def weights(self, norm: nn.RMSNorm, before: Carried) -> BlockWeights:
-        """For compiled code that goes on from a state."""
+    def weights(self) -> BlockWeights:
+        """For compiled code."""
         mixed = self.x_proj.weight.T
         arrays = (
-            norm.weight,
             self.in_proj.weight.T,
             self.conv1d.weight[:, 0].T,
             self.conv1d.bias,
@@ -180,10 +181,8 @@ class MambaBlock(nn.Module):
             -torch.exp(self.A_log).T / math.log(2.0),
             self.D,
             self.out_proj.weight.T,
-            before.inputs[0],
-            before.state[0].T,
         )
-        return BlockWeights(*(array.detach().contiguous() for array in arrays))
+        return BlockWeights(*(array.contiguous() for array in arrays))
 
     def _convolve(self, window: Tensor, length: int) -> Tensor:
         """The causal convolution of each channel: a few long sums beat a general convolution on a CPU."""
@@ -199,7 +198,4 @@ class MambaBlock(nn.Module):
         rates = -torch.exp(self.A_log)
         if state is None and x.is_cuda and (fused := fused_scan()):
             return scan_with(fused, x, delta, rates, entering, leaving)
-        if state is None and not x.is_cuda and native_scan():
-            outputs, states = _NativeRecurrence.apply(x, delta, rates.T, entering, leaving)
-            return outputs, states[:, -1].transpose(1, 2)
         return scan_in_torch(x, delta, rates, entering, leaving, state)

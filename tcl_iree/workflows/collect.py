@@ -25,7 +25,12 @@ from tcl_iree.workflows.base_flags import choose_base, with_stack
 from tcl_iree.workflows.data import Programs
 from tcl_iree.workflows.dispatches import form_dispatches
 from tcl_iree.workflows.layouts import CHANGE, KEEP
-from tcl_iree.workflows.recorded_programs import RecordedPrograms, RepeatedMeasuring, recorded_programs
+from tcl_iree.workflows.recorded_programs import (
+    RecordedPrograms,
+    RepeatedMeasuring,
+    fresh_programs,
+    recorded_programs,
+)
 from tcl_iree.workflows.workload_search import WorkloadSearch
 from tcl_iree.workload.model import Workload
 
@@ -49,6 +54,8 @@ class CollectOptions:
         layouts: `keep` those the networks have, or `change` them, as in `tune`.
         longest: leave out workloads whose default takes more seconds than this.
         workloads: of recorded programs: only so many workloads, those with the most programs; None for all.
+        only: of recorded programs: only of workloads whose keys begin with one of these; of all if there are none.
+        fresh: not the recorded programs themselves, but as many others of their workloads, drawn by chance.
         seed: the same seed and database give the same programs.
 
     Raises:
@@ -62,6 +69,8 @@ class CollectOptions:
     layouts: str = KEEP
     longest: float = 0.25
     workloads: int | None = None
+    only: tuple[str, ...] = ()
+    fresh: bool = False
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -146,14 +155,22 @@ def collect_recorded(
     shards: Path | None = None,
     say: Step = silent,
 ) -> Collected:
-    """Measure programs that other platforms have measured, as they are, under the flags they had there.
+    """Measure recorded programs as they are, or others of the same workloads, under the flags they had there.
 
     Args:
         sources: databases, Parquet files, or directories of Parquet files.
         shards: as for `collect`.
     """
+    each = None if options.fresh else options.per_workload
     with Programs(sources) as programs:
-        found = recorded_programs(programs.database, options.per_workload, options.workloads, options.seed)
+        found = recorded_programs(programs.database, each, options.workloads, options.only, options.seed)
+    if options.fresh:
+        say("drawing programs", total=len(found))
+        drawn = []
+        for entry in found:
+            drawn.append(fresh_programs(entry, target, options.per_workload, options.seed))
+            say(f"drew programs of {entry.workload.label}", 1)
+        found = [entry for entry in drawn if entry.records]
     return _Collecting(target, database, options, shards, say).of_records(found)
 
 

@@ -17,7 +17,6 @@ from torch import Tensor, nn
 from tcl_iree.learning.distillation.options import Distillation
 from tcl_iree.learning.encoding import Batch
 from tcl_iree.learning.mamba import MambaNetwork
-from tcl_iree.learning.mamba_block import Carried
 
 
 class Lateral(nn.Module):
@@ -85,15 +84,16 @@ class ColumnNetwork(MambaNetwork):
         made = super().score(own, batch)
         return made + self.share * self.base.score(others, batch) if self._options.residual else made
 
-    def _read(self, batch: Batch, part: slice, before: list[Carried] | None) -> tuple[Tensor, list[Carried]]:
+    def read(self, batch: Batch, count: int) -> Tensor:
         """Rows of the column beside those of the base."""
+        part = slice(0, count)
         rows = self.embedded(batch, part)
         with torch.no_grad():
             others = self.base.embedded(batch, part)
         for number in range(len(self.blocks)):
-            rows, _ = self.advance(number, rows, None)
+            rows = self.after(number, rows)
             with torch.no_grad():
-                others, _ = self.base.advance(number, others, None)
+                others = self.base.after(number, others)
             if self._options.lateral:
                 rows = rows + self.laterals[number](others)
-        return torch.cat([rows, others], dim=-1), []
+        return torch.cat([rows, others], dim=-1)

@@ -1,4 +1,4 @@
-"""`selective_scan.cpp`, compiled when first needed by whatever C++ compiler there is; without one, torch does it."""
+"""The C++ below `kernels/`, compiled when first needed by whatever compiler there is; without one, torch does it."""
 
 from __future__ import annotations
 
@@ -19,23 +19,20 @@ from torch import Tensor
 from tcl_iree.hardware import host_cpu
 from tcl_iree.measure.cache import default_cache_dir
 
-_SOURCE = Path(__file__).with_name("selective_scan.cpp")
+_KERNELS = Path(__file__).with_name("kernels")
 _FLAGS = ("-O3", "-march=native", "-fno-math-errno", "-fno-trapping-math", "-fopenmp", "-shared", "-fPIC", "-std=c++17")
 _SECONDS = 60
 _LOG = logging.getLogger(__name__)
 
 
 class BlockWeights(NamedTuple):
-    """A block's weights, and the state it goes on from, as the compiled code wants them: input x output, states first.
+    """A block's weights as the compiled code wants them: input x output, states first.
 
     Attributes:
         mix: filled up with zeros to whole vectors.
         rates: in powers of two.
-        earlier: inputs that the convolution still sees, step x channel.
-        start: state x channel.
     """
 
-    norm: Tensor
     into: Tensor
     taps: Tensor
     bias: Tensor
@@ -45,6 +42,17 @@ class BlockWeights(NamedTuple):
     rates: Tensor
     skip: Tensor
     out: Tensor
+
+
+class GoingOn(NamedTuple):
+    """What a block goes on from in the middle of a sequence, and the norm before it.
+
+    Attributes:
+        earlier: inputs that the convolution still sees, step x channel.
+        start: state x channel.
+    """
+
+    norm: Tensor
     earlier: Tensor
     start: Tensor
 
@@ -65,11 +73,11 @@ class SequenceWeights(NamedTuple):
     epsilon: float
     shared_last: Tensor
     shared_sum: Tensor
-    blocks: tuple[BlockWeights, ...]
+    blocks: tuple[tuple[BlockWeights, GoingOn], ...]
 
 
 class _Block(ctypes.Structure):
-    _fields_: ClassVar = [(name, ctypes.c_void_p) for name in BlockWeights._fields]
+    _fields_: ClassVar = [(name, ctypes.c_void_p) for name in (*BlockWeights._fields, *GoingOn._fields)]
 
 
 class _Shape(ctypes.Structure):
@@ -79,46 +87,34 @@ class _Shape(ctypes.Structure):
     ]
 
 
-class NativeScan:
+class NativeCode:
     """The compiled functions, over tensors."""
 
     def __init__(self, library: ctypes.CDLL) -> None:
         self._library = library
 
-    def forward(
-        self, x: Tensor, delta: Tensor, rates: Tensor, entering: Tensor, leaving: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        """The scan's output, and its state after every step.
+    def block(self, inputs: Tensor, weights: BlockWeights) -> Tensor:
+        """What a block makes of whole sequences: batch x length x width."""
+        outputs = torch.empty_like(inputs)
+        self._library.block_forward(
+            _pointer(inputs), _pointer(outputs), ctypes.byref(_block(weights)), ctypes.byref(_shape(weights)),
+            *_sizes(*inputs.shape[:2]), _threads(),
+        )  # fmt: skip
+        return outputs
 
-        Args:
-            x, delta: batch x length x channel.
-            rates: state x channel.
-            entering, leaving: batch x length x state.
-        """
-        batch, length, channels = x.shape
-        outputs = torch.empty_like(x)
-        states = x.new_empty(batch, length, len(rates), channels)
-        arrays = (x, delta, rates, entering, leaving, outputs, states)
-        self._library.scan_forward(*map(_pointer, arrays), *_sizes(batch, length, channels, len(rates)), _threads())
-        return outputs, states
-
-    def backward(
-        self,
-        gradient: Tensor,
-        x: Tensor,
-        delta: Tensor,
-        rates: Tensor,
-        entering: Tensor,
-        leaving: Tensor,
-        states: Tensor,
-    ) -> tuple[Tensor, ...]:
-        """Gradients of x, delta, rates, entering and leaving."""
-        batch, length, channels = x.shape
-        made = [torch.empty_like(x), torch.empty_like(x), x.new_empty(batch, *rates.shape)]
-        made += [torch.empty_like(entering), torch.empty_like(leaving)]
-        arrays = (gradient, x, delta, rates, entering, leaving, states, *made)
-        self._library.scan_backward(*map(_pointer, arrays), *_sizes(batch, length, channels, len(rates)), _threads())
-        return made[0], made[1], made[2].sum(0), made[3], made[4]
+    def block_backward(self, gradient: Tensor, inputs: Tensor, weights: BlockWeights) -> tuple[Tensor, BlockWeights]:
+        """Gradients of a block's inputs and weights, given that of its outputs."""
+        slopes = torch.empty_like(inputs)
+        room, threads = sum(weight.numel() for weight in weights), torch.get_num_threads()
+        summed = inputs.new_zeros(threads, room)
+        turned = [array.T.contiguous() for array in (weights.into, weights.mix, weights.out)]
+        self._library.block_backward(
+            _pointer(gradient), _pointer(inputs), ctypes.byref(_block(weights)), *map(_pointer, turned),
+            _pointer(slopes), _pointer(summed), *_sizes(room), ctypes.byref(_shape(weights)),
+            *_sizes(*inputs.shape[:2]), _threads(),
+        )  # fmt: skip
+        parts = summed.sum(0).split([weight.numel() for weight in weights])
+        return slopes, BlockWeights(*(part.view_as(weight) for part, weight in zip(parts, weights, strict=True)))
 
     def read_sequences(
         self, kinds: Tensor, roles: Tensor, numbers: Tensor, lengths: Tensor, shared: int, weights: SequenceWeights
@@ -131,13 +127,9 @@ class NativeScan:
             shared: so many rows at the front are the same for all.
         """
         batch, stride, columns = numbers.shape
-        width, first = weights.kind.shape[1], weights.blocks[0]
-        count, channels = first.rates.shape
-        shape = _Shape(
-            width, channels, len(first.spread), first.mix.shape[1], count, len(first.taps), columns, weights.epsilon
-        )
-        made = [_Block(*(_pointer(array).value for array in block)) for block in weights.blocks]
-        blocks = (_Block * len(made))(*made)
+        width = weights.kind.shape[1]
+        shape = _shape(weights.blocks[0][0], columns, weights.epsilon)
+        blocks = (_Block * len(weights.blocks))(*(_block(*given) for given in weights.blocks))
         pooled = numbers.new_empty(batch, 2 * width)
         arrays = (numbers, weights.kind, weights.role, weights.number, weights.number_bias, weights.shared_last)
         given = [_pointer(array) for array in arrays]
@@ -149,21 +141,22 @@ class NativeScan:
 
 
 @cache
-def native_scan() -> NativeScan | None:
+def native_code() -> NativeCode | None:
     """The compiled functions; None where there is no C++ compiler, or `TCL_IREE_NATIVE` is 0."""
     if os.environ.get("TCL_IREE_NATIVE") == "0":
         return None
     compiler = os.environ.get("CXX") or shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")
     if not compiler:
         return None
-    text = _SOURCE.read_text() + " ".join((compiler, *_FLAGS, host_cpu().fingerprint))
-    path = default_cache_dir() / f"selective-scan-{hashlib.sha256(text.encode()).hexdigest()[:16]}.so"
+    texts = [path.read_text() for path in sorted(_KERNELS.iterdir())]
+    text = "".join(texts) + " ".join((compiler, *_FLAGS, host_cpu().fingerprint))
+    path = default_cache_dir() / f"kernels-{hashlib.sha256(text.encode()).hexdigest()[:16]}.so"
     try:
         if not path.exists():
             _compile(compiler, path)
-        return NativeScan(ctypes.CDLL(str(path)))
+        return NativeCode(ctypes.CDLL(str(path)))
     except (OSError, subprocess.SubprocessError) as error:
-        _LOG.warning("the fast scan cannot be compiled (%s); torch is used instead, which is slower", error)
+        _LOG.warning("the fast kernels cannot be compiled (%s); torch is used instead, which is slower", error)
         return None
 
 
@@ -171,9 +164,19 @@ def _compile(compiler: str, path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=path.parent) as scratch:
         made = Path(scratch) / path.name
-        command = [compiler, *_FLAGS, str(_SOURCE), "-o", str(made)]
+        command = [compiler, *_FLAGS, *map(str, sorted(_KERNELS.glob("*.cpp"))), "-o", str(made)]
         subprocess.run(command, check=True, capture_output=True, timeout=_SECONDS)
         os.replace(made, path)
+
+
+def _block(weights: BlockWeights, going_on: GoingOn | None = None) -> _Block:
+    return _Block(*(_pointer(array).value for array in (*weights, *(going_on or ()))))
+
+
+def _shape(weights: BlockWeights, columns: int = 0, epsilon: float = 0.0) -> _Shape:
+    width, both = weights.into.shape
+    rank, mixed, count, kernel = len(weights.spread), weights.mix.shape[1], len(weights.rates), len(weights.taps)
+    return _Shape(width, both // 2, rank, mixed, count, kernel, columns, epsilon)
 
 
 def _pointer(tensor: Tensor) -> Any:
