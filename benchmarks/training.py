@@ -19,6 +19,8 @@ FLOORS = ("random", "roofline")
 # Rates of learning tried for each model that learns; boosted trees take theirs by another name.
 _RATES = {"xgboost": ("eta", (0.1, 0.3, 0.6))}
 _USUAL = ("rate", (7e-4, 2e-3, 5e-3))
+# Rates are compared with one network where several would teach one.
+_ALONE = {"mamba": {"teachers": 1}}
 
 
 class Trainer:
@@ -55,8 +57,13 @@ class Trainer:
         values: Sequence[float] = rates
         if seed != self._first:  # the rate that was best for the first seed
             values = (self.checkpoint(name, self._first).model.config[setting],)
-        tried = [self._train(name, seed, {setting: value}) for value in values]
-        return max(tried, key=lambda made: made.metrics["accuracy"])
+        if len(values) > 1:
+            tried = {value: self._train(name, seed, {setting: value} | _ALONE.get(name, {})) for value in values}
+            best = max(tried, key=lambda value: tried[value].metrics["accuracy"])
+            if name not in _ALONE:
+                return tried[best]
+            values = (best,)
+        return self._train(name, seed, {setting: values[0]})
 
     def _train(self, name: str, seed: int, config: dict[str, float]) -> Checkpoint:
         started = time.monotonic()

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+from itertools import islice
 from pathlib import Path
+from random import Random
 
 import numpy as np
 import pytest
@@ -19,11 +21,12 @@ from tcl_iree.features.vocabulary import KINDS
 from tcl_iree.learning.calibration import calibrate, estimate
 from tcl_iree.learning.checkpoint import Checkpoint, load_checkpoint
 from tcl_iree.learning.cost_model import CostModel, Epoch, FitOptions
+from tcl_iree.learning.council import agreement
 from tcl_iree.learning.encoding import tensors
 from tcl_iree.learning.evaluation import ahead, evaluate, rank
 from tcl_iree.learning.groups import Group, load_groups
 from tcl_iree.learning.mamba import MambaNetwork
-from tcl_iree.learning.metrics import Ranked, pairwise_accuracy
+from tcl_iree.learning.metrics import Ranked, pairwise_accuracy, rank_correlation
 from tcl_iree.learning.models import MODELS, make_model
 from tcl_iree.learning.neural import NeuralModel
 from tcl_iree.learning.sampling.uncertainty import dropout_scores
@@ -218,28 +221,48 @@ def test_scripts_written_by_hand_get_scores(
         assert first != second, name
 
 
-def test_training_goes_on_where_it_was_cut_off(groups: list[Group], tmp_path: Path) -> None:
+@pytest.mark.parametrize(("passes", "part"), [(2, "teacher-0"), (6, "teacher-1"), (18, "student")])
+def test_training_goes_on_where_it_was_cut_off(groups: list[Group], tmp_path: Path, passes: int, part: str) -> None:
     whole = make_model("mamba")
     history = whole.fit(groups[:2], groups[3:], FitOptions(epochs=4, seed=2))
+    said: list[Epoch] = []
 
     class CutOff(Exception):
         pass
 
     def cut(epoch: Epoch) -> None:
-        if epoch.number == 1:
+        said.append(epoch)
+        if len(said) == passes:
             raise CutOff
 
     kept = tmp_path / "mamba.unfinished"
     again = make_model("mamba")
     with pytest.raises(CutOff):
         again.fit(groups[:2], groups[3:], FitOptions(epochs=4, seed=2, resume=kept, say=cut))
-    assert kept.exists()
+    assert kept.with_name(f"{kept.name}.{part}").exists()
     resumed = make_model("mamba")
     rest = resumed.fit(groups[:2], groups[3:], FitOptions(epochs=4, seed=2, resume=kept))
     assert [epoch.loss for epoch in rest] == pytest.approx([epoch.loss for epoch in history], rel=1e-4)
     assert np.allclose(scores_of(resumed, groups[3]), scores_of(whole, groups[3]), atol=1e-4)
     with pytest.raises(LearningError, match="other data or settings"):
         make_model("mamba").fit(groups[:2], groups[3:], FitOptions(epochs=4, seed=3, resume=kept))
+
+
+def test_what_is_kept_learned_what_several_agree_on(groups: list[Group]) -> None:
+    """Of programs that nobody measured and none of them saw, it thinks what all think together."""
+    teachers = [NeuralModel(MambaNetwork()) for _ in range(3)]
+    for seed, teacher in enumerate(teachers):
+        teacher.fit(groups[:3], groups[3:], FitOptions(epochs=20, patience=30, seed=seed))
+    kept = make_model("mamba", {"teachers": 3})
+    assert (kept.trainings, make_model("mamba", {"teachers": 1}).trainings) == (4, 1)
+    kept.fit(groups[:3], groups[3:], FitOptions(epochs=20, patience=30, seed=0))
+    found = []
+    for group in groups[:3]:
+        unseen = list(islice(Space(group.workload, group.target).samples(Random(99)), 40))
+        others = Group.unmeasured(group.workload, group.target, unseen)
+        found.append(rank_correlation(kept.score(others), agreement(teachers, others)))
+    assert min(found) > 0.5
+    assert np.mean(found) > 0.75
 
 
 # Figures.

@@ -9,7 +9,7 @@ from typing import Any
 
 from tcl_iree.cli.common import add_command, add_data, add_json, print_json, read_config
 from tcl_iree.learning.cost_model import Epoch
-from tcl_iree.learning.models import MODELS
+from tcl_iree.learning.models import MODELS, make_model
 from tcl_iree.learning.split import load_split
 from tcl_iree.report.learning import curve, evaluation_table
 from tcl_iree.report.progress import progress
@@ -52,7 +52,8 @@ def run(arguments: argparse.Namespace) -> None:
     output: Path = arguments.output
     writable_directory(output.parent)
     unfinished = output.with_name(f"{output.name}.unfinished")
-    with Programs(arguments.data) as programs, progress(arguments.epochs, "reading programs") as step:
+    passes = arguments.epochs * make_model(arguments.model, config).trainings
+    with Programs(arguments.data) as programs, progress(passes, "reading programs") as step:
         groups = programs.groups(arguments.platform)
 
         def say(epoch: Epoch) -> None:
@@ -62,7 +63,8 @@ def run(arguments: argparse.Namespace) -> None:
         split = None if arguments.all else load_split()
         made = train(arguments.model, groups, split, arguments.seed, arguments.epochs, config, unfinished, say)
     made.save(output)
-    unfinished.unlink(missing_ok=True)
+    for file in output.parent.glob(f"{unfinished.name}*"):
+        file.unlink()
     if arguments.json:
         print_json({
             "model": made.model.name,

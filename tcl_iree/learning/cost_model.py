@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -52,8 +52,9 @@ class FitOptions:
     Attributes:
         epochs: at most so many passes.
         patience: stop after so many passes without a better validation score.
-        resume: file that keeps the state of a run after every pass; one that was cut off is gone on with. Whoever
-            asks for it removes it. Models that train in a minute do without.
+        resume: file that keeps the state of a run after every pass; one that was cut off is gone on with. A run of
+            several trainings has a file for each, with an ending more. Whoever asks for it removes them. Models that
+            train in a minute do without.
         say: told about every pass.
     """
 
@@ -62,6 +63,10 @@ class FitOptions:
     seed: int = 0
     resume: Path | None = None
     say: Callable[[Epoch], None] = field(default=lambda epoch: None)
+
+    def keeping(self, part: str) -> FitOptions:
+        """Options for one of several trainings of a run: each keeps its unfinished state in a file of its own."""
+        return replace(self, resume=self.resume.with_name(f"{self.resume.name}.{part}")) if self.resume else self
 
 
 class CostModel(ABC):
@@ -75,6 +80,11 @@ class CostModel(ABC):
     @abstractmethod
     def name(self) -> str:
         """The name it is made by."""
+
+    @property
+    def trainings(self) -> int:
+        """How many times `fit` goes through all epochs."""
+        return 1
 
     @abstractmethod
     def fit(self, training: Sequence[Group], validation: Sequence[Group], options: FitOptions) -> list[Epoch]:

@@ -8,6 +8,7 @@ from typing import Any
 from tcl_iree.errors import LearningError
 from tcl_iree.learning.boosted import BoostedModel
 from tcl_iree.learning.cost_model import CostModel
+from tcl_iree.learning.council import CouncilModel
 from tcl_iree.learning.floors import RandomModel, RooflineModel
 from tcl_iree.learning.mamba import MambaNetwork
 from tcl_iree.learning.network import Network
@@ -23,8 +24,12 @@ def _neural(network: type[Network]) -> Callable[..., CostModel]:
     return make
 
 
+def _mamba(rate: float = TrainingRecipe.rate, teachers: int = 4, **config: Any) -> CostModel:
+    return CouncilModel(MambaNetwork(**config), TrainingRecipe(rate=rate), int(teachers))
+
+
 MODELS: dict[str, tuple[Callable[..., CostModel], str]] = {
-    "mamba": (_neural(MambaNetwork), "scripts as sequences, a selective state space"),
+    "mamba": (_mamba, "scripts as sequences, a selective state space"),
     "tlp": (_neural(TlpNetwork), "primitives as a language, self-attention"),
     "mtl-tlp": (_neural(MtlTlpNetwork), "TLP with one head a platform"),
     "tenset-mlp": (_neural(TensetNetwork), "statement features, a small network"),

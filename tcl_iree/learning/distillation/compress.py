@@ -10,7 +10,7 @@ import numpy as np
 
 from tcl_iree.learning.cost_model import Epoch, FitOptions
 from tcl_iree.learning.distillation.consolidation import Consolidation
-from tcl_iree.learning.distillation.learner import keeping, paced
+from tcl_iree.learning.distillation.learner import paced
 from tcl_iree.learning.distillation.lesson import Lesson
 from tcl_iree.learning.distillation.losses import distillation_loss
 from tcl_iree.learning.distillation.options import Distillation
@@ -45,7 +45,7 @@ def compress(
     penalty = held.penalty(options.ewc, options.keep) if held and options.ewc else None
     settings = (options, fit.seed, fit.epochs, base.digest, candidates_in(lesson.programs), len(recalled))
     run = fingerprint(settings, [*lesson.labelled, *lesson.validation])
-    history = student.go_on(lists, lesson.validation, keeping(fit, BASE), run, penalty)
+    history = student.go_on(lists, lesson.validation, fit.keeping(BASE), run, penalty)
     return NeuralModel(student.network, base.recipe), history
 
 

@@ -11,7 +11,7 @@ from tcl_iree.errors import LearningError
 from tcl_iree.learning.cost_model import CostModel, FitOptions
 from tcl_iree.learning.distillation.compress import BASE, compress
 from tcl_iree.learning.distillation.consolidation import Consolidation, consolidate
-from tcl_iree.learning.distillation.learner import Learned, Learner, Phase, Size, bytes_of, keeping
+from tcl_iree.learning.distillation.learner import Learned, Learner, Phase, Size, bytes_of
 from tcl_iree.learning.distillation.lesson import Lesson
 from tcl_iree.learning.distillation.options import Distillation
 from tcl_iree.learning.distillation.progress import progress
@@ -46,7 +46,7 @@ class OneModel(Learner):
             return Learned(lesson.platform, lesson.labels, ())
         phase("training on the first platform")
         self.base = self._untrained(lesson.labelled)
-        history = self.base.fit(lesson.labelled, lesson.validation, keeping(fit, BASE))
+        history = self.base.fit(lesson.labelled, lesson.validation, fit.keeping(BASE))
         return Learned(lesson.platform, lesson.labels, tuple(history))
 
 

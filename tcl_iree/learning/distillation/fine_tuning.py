@@ -10,7 +10,7 @@ from tcl_iree.learning.cost_model import FitOptions
 from tcl_iree.learning.distillation.compress import BASE, going_on
 from tcl_iree.learning.distillation.consolidation import Consolidation, consolidate
 from tcl_iree.learning.distillation.continual import OneModel
-from tcl_iree.learning.distillation.learner import Learned, Phase, Size, bytes_of, keeping, paced
+from tcl_iree.learning.distillation.learner import Learned, Phase, Size, bytes_of, paced
 from tcl_iree.learning.distillation.lesson import Lesson
 from tcl_iree.learning.distillation.options import Distillation
 from tcl_iree.learning.groups import Group, candidates_in, fingerprint
@@ -34,7 +34,7 @@ class FineTuning(OneModel):
             settings = (self.name, self.options, fit.seed, fit.epochs, self.base.digest)
             run = fingerprint(settings, [*groups, *lesson.validation])
             penalty = self._penalty()
-            history = learner.go_on(learner.lists(groups), lesson.validation, keeping(fit, BASE), run, penalty)
+            history = learner.go_on(learner.lists(groups), lesson.validation, fit.keeping(BASE), run, penalty)
             self.base = NeuralModel(learner.network, self.base.recipe)
             learned = Learned(lesson.platform, lesson.labels, tuple(history))
         self._remember(lesson, fit)

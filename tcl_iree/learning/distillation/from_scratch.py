@@ -8,7 +8,7 @@ from typing import ClassVar
 from tcl_iree.errors import LearningError
 from tcl_iree.learning.cost_model import CostModel, FitOptions
 from tcl_iree.learning.distillation.compress import BASE
-from tcl_iree.learning.distillation.learner import Learned, Learner, Phase, Size, bytes_of, keeping
+from tcl_iree.learning.distillation.learner import Learned, Learner, Phase, Size, bytes_of
 from tcl_iree.learning.distillation.lesson import Lesson
 from tcl_iree.learning.distillation.options import Distillation
 from tcl_iree.learning.neural import NeuralModel
@@ -30,7 +30,7 @@ class FromScratch(Learner):
             return Learned(lesson.platform, lesson.labels, ())
         phase("training from scratch")
         model = self._untrained(lesson.labelled)
-        history = model.fit(lesson.labelled, lesson.validation, keeping(fit, BASE))
+        history = model.fit(lesson.labelled, lesson.validation, fit.keeping(BASE))
         self._models[lesson.platform] = model
         return Learned(lesson.platform, lesson.labels, tuple(history))
 

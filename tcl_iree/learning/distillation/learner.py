@@ -106,8 +106,3 @@ def paced(recipe: TrainingRecipe, groups: Sequence[Group]) -> TrainingRecipe:
     lists = sum(max(1, round(len(group) / recipe.group)) for group in groups)
     steps = math.ceil(lists / recipe.groups)
     return replace(recipe, average=min(recipe.average, 1.0 - 1.0 / (_MEAN_PASSES * max(1, steps))))
-
-
-def keeping(fit: FitOptions, part: str) -> FitOptions:
-    """Options for one of several trainings of a run: each keeps its unfinished state in a file of its own."""
-    return replace(fit, resume=fit.resume.with_name(f"{fit.resume.name}.{part}")) if fit.resume else fit

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tcl_iree.learning.cost_model import Epoch, FitOptions
 from tcl_iree.learning.distillation.column import ColumnNetwork
-from tcl_iree.learning.distillation.learner import Phase, keeping, paced
+from tcl_iree.learning.distillation.learner import Phase, paced
 from tcl_iree.learning.distillation.lesson import Lesson
 from tcl_iree.learning.distillation.options import Distillation
 from tcl_iree.learning.mamba import MambaNetwork
@@ -49,11 +49,11 @@ def progress(
     recipe = paced(base.recipe, lesson.labelled)
     phase("training the column beside the base")
     column = NeuralModel(ColumnNetwork(network, options, base.digest), recipe)
-    scores = {COLUMN: _best(column.fit(lesson.labelled, lesson.validation, keeping(fit, COLUMN)))}
+    scores = {COLUMN: _best(column.fit(lesson.labelled, lesson.validation, fit.keeping(COLUMN)))}
     if options.gate:
         phase("training without the base, to compare")
         alone = NeuralModel(MambaNetwork(**network.config), recipe)
-        scores[SCRATCH] = _best(alone.fit(lesson.labelled, lesson.validation, keeping(fit, SCRATCH)))
+        scores[SCRATCH] = _best(alone.fit(lesson.labelled, lesson.validation, fit.keeping(SCRATCH)))
         if scores[SCRATCH] > scores[COLUMN]:
             return Teacher(alone, SCRATCH, scores)
     return Teacher(column, COLUMN, scores)

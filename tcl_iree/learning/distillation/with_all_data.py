@@ -7,7 +7,7 @@ from typing import ClassVar
 from tcl_iree.errors import LearningError
 from tcl_iree.learning.cost_model import CostModel, FitOptions
 from tcl_iree.learning.distillation.compress import BASE
-from tcl_iree.learning.distillation.learner import Learned, Learner, Phase, Size, bytes_of, keeping
+from tcl_iree.learning.distillation.learner import Learned, Learner, Phase, Size, bytes_of
 from tcl_iree.learning.distillation.lesson import Lesson
 from tcl_iree.learning.distillation.options import Distillation
 from tcl_iree.learning.groups import Group, candidates_in
@@ -36,7 +36,7 @@ class JointTraining(Learner):
             return Learned(lesson.platform, lesson.labels, ())
         phase("training on all platforms")
         self._model = self._untrained(self._labelled)
-        history = self._model.fit(self._labelled, self._validation, keeping(fit, BASE))
+        history = self._model.fit(self._labelled, self._validation, fit.keeping(BASE))
         return Learned(lesson.platform, lesson.labels, tuple(history))
 
     def model(self, platform: str) -> CostModel:
