@@ -16,6 +16,7 @@ from tcl_iree.cli import main
 from tcl_iree.database import Database
 from tcl_iree.learning.metrics import rank_correlation
 from tcl_iree.target import Target
+from tcl_iree.transform_dialect.schedule import DEFAULT_FAMILY
 
 PROGRAMS = 6
 
@@ -81,6 +82,28 @@ def test_programs_of_one_platform_are_measured_on_another(
     ((_, here),), ((_, there),) = one.items(), other.items()
     assert {key: set(held) for key, held in here.items()} == {key: set(held) for key, held in there.items()}
     assert repeat(collected, capsys, "--workloads", "1")["workloads"] == 1
+
+
+def test_fresh_programs_of_recorded_workloads(
+    collected: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with Database(collected / "first.db") as database:
+        recorded, keys = set(database.schedules()), sorted(row.key for row in database.workloads())
+    capsys.readouterr()
+    command = ["collect", "--programs", str(collected / "first.db"), "--fresh", "--only", keys[0][:12], "--json"]
+    command += ["--per-workload", "3", "--target", "cpu,threads=1", "--db", str(tmp_path / "more.db")]
+    assert main(command) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["programs"], found["known"], found["workloads"]) == (3, 0, 1)
+    with Database(tmp_path / "more.db") as database:
+        records = database.schedules()
+        new = {trial.schedule for trial in database.trials() if records[trial.schedule].family != DEFAULT_FAMILY}
+        assert {trial.workload for trial in database.trials()} == {keys[0]}
+    assert len(new) == 3
+    assert not new & recorded
+    assert main(command) == 0
+    again = json.loads(capsys.readouterr().out)
+    assert (again["programs"], again["known"]) == (0, 3)
 
 
 def test_networks_or_programs(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
