@@ -28,6 +28,8 @@ Made = TypeVar("Made")
 _LOG = logging.getLogger(__name__)
 # Scripts of each family that are compared with what the family writes now.
 _COMPARED = 8
+# A disturbed measurement counts if the default beside it was at most this much off its usual time.
+_UNUSUAL = 0.05
 
 
 @dataclass(frozen=True)
@@ -187,9 +189,8 @@ def group_of(record: WorkloadRecord, trials: list[Trial], schedules: Mapping[str
         _LOG.warning("workload %s is left out: %s", record.label, error)
         return None
     by_schedule: dict[str, list[Trial]] = {}
-    for trial in trials:
-        if schedules[trial.schedule].family != DEFAULT_FAMILY:
-            by_schedule.setdefault(trial.schedule, []).append(trial)
+    for trial in trusted([trial for trial in trials if schedules[trial.schedule].family != DEFAULT_FAMILY]):
+        by_schedule.setdefault(trial.schedule, []).append(trial)
     default = float(np.median(timed))
     candidates: list[Candidate] = [None]
     seconds, origins, spent = [default], [""], [_spent(defaults)]
@@ -203,6 +204,21 @@ def group_of(record: WorkloadRecord, trials: list[Trial], schedules: Mapping[str
     return Group(
         workload, target, trials[-1].target, tuple(candidates), np.array(seconds), tuple(origins), tuple(spent)
     )
+
+
+def trusted(trials: Sequence[Trial]) -> list[Trial]:
+    """Trials of one group without those whose ratio means little: disturbed, with the default far from its usual time.
+
+    The best of many is what a ranking is judged by, and a disturbed ratio may be off by a third.
+    """
+    timed = [trial for trial in trials if trial.ratio and trial.reference_p50]
+    calm = [trial for trial in timed if trial.calm] or timed
+    usual = float(np.median([trial.reference_p50 or 0.0 for trial in calm])) if calm else 0.0
+    return [
+        trial
+        for trial in trials
+        if trial.calm or not (trial.ratio and trial.reference_p50) or abs(trial.reference_p50 / usual - 1.0) <= _UNUSUAL
+    ]
 
 
 def _spent(trials: Sequence[Trial]) -> float:
