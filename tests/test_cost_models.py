@@ -24,7 +24,7 @@ from tcl_iree.learning.cost_model import CostModel, Epoch, FitOptions
 from tcl_iree.learning.council import agreement
 from tcl_iree.learning.encoding import tensors
 from tcl_iree.learning.evaluation import ahead, evaluate, rank
-from tcl_iree.learning.groups import Group, load_groups
+from tcl_iree.learning.groups import Group, load_groups, trusted
 from tcl_iree.learning.mamba import MambaNetwork
 from tcl_iree.learning.metrics import Ranked, pairwise_accuracy, rank_correlation
 from tcl_iree.learning.models import MODELS, make_model
@@ -373,15 +373,32 @@ def test_nothing_to_learn_from(tmp_path: Path, groups: list[Group]) -> None:
         load_split(tmp_path / "nothing.json")
 
 
+def timed(workload: str, schedule: str, **changes: object) -> Trial:
+    blank = dict.fromkeys(("artifact", "reference", "p10", "p50", "p90", "reference_p50", "ratio_error", "error"))
+    values = {
+        **blank, "uid": "a", "workload": workload, "target": "t", "spec": str(PLATFORM), "iree": IREE_VERSION, "flags": "",
+        "schedule": schedule, "status": "ok", "detail": "", "calm": True, "stopped_early": False, "build_seconds": 0.0,
+        "run_seconds": 0.0, "measured": True, "created": 0.0, "ratio": 1.0,
+    }  # fmt: skip
+    return Trial(**{**values, **changes})  # type: ignore[arg-type]
+
+
+def test_disturbed_measurements_beside_an_unusual_default_are_not_trusted() -> None:
+    calm = [timed("w", "s", uid=f"calm {number}", reference_p50=1e-3 + 1e-6 * number) for number in range(3)]
+    near = timed("w", "s", uid="near", calm=False, reference_p50=1.04e-3)
+    slow = timed("w", "s", uid="slow", calm=False, reference_p50=1.3e-3, ratio=2.0)
+    fast = timed("w", "s", uid="fast", calm=False, reference_p50=0.7e-3)
+    failed = timed("w", "s", uid="failed", status="wrong_result", calm=None, ratio=None)
+    assert trusted([*calm, near, slow, fast, failed]) == [*calm, near, failed]
+    assert trusted([near, slow]) == [], "neither is near what both together make usual"
+    assert trusted([slow]) == [slow], "there is nothing to hold it against"
+    assert trusted([]) == []
+
+
 def test_times_that_are_no_numbers_are_refused(tmp_path: Path, groups: list[Group]) -> None:
     workload = groups[0].workload
     record = ScheduleRecord("default")
-    blank = dict.fromkeys(("artifact", "reference", "p10", "p50", "p90", "reference_p50", "ratio_error", "error"))
-    trial = Trial(
-        uid="a", workload=workload.key, target="t", spec=str(PLATFORM), iree=IREE_VERSION, flags="", schedule=record.sha,
-        status="ok", detail="", calm=True, stopped_early=False, build_seconds=0.0, run_seconds=0.0, measured=True,
-        created=0.0, ratio=float("nan"), **blank,
-    )  # fmt: skip
+    trial = timed(workload.key, record.sha, ratio=float("nan"))
     with Database(tmp_path / "bad.db") as database:
         database.add_trial(WorkloadRecord(workload.key, "", workload.payload, 1, 1), record, trial)
         with pytest.raises(LearningError, match="no usable time"):
