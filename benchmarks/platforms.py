@@ -12,16 +12,14 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from benchmarks.common import platform_of, save
 from tcl_iree.database import Database
-from tcl_iree.learning.groups import ratio_of, trials_by_group
+from tcl_iree.learning.groups import ratio_of, trials_by_group, trials_by_schedule
 from tcl_iree.learning.metrics import rank_correlation
 from tcl_iree.report.tables import console, table
-from tcl_iree.transform_dialect.schedule import DEFAULT_FAMILY
 from tcl_iree.workflows.data import Programs
 
 # Fewer common programs of a workload say nothing about their order.
@@ -61,10 +59,7 @@ def speeds_of(database: Database) -> Speeds:
     schedules = database.schedules()
     made: Speeds = {}
     for (workload, target, flags, _), trials in sorted(trials_by_group(database).items()):
-        by_schedule: dict[str, list[Any]] = {}
-        for trial in trials:
-            if schedules[trial.schedule].family != DEFAULT_FAMILY:
-                by_schedule.setdefault(trial.schedule, []).append(trial)
+        by_schedule = trials_by_schedule(trials, schedules)
         held = made.setdefault(platform_of(target), {})
         if len(by_schedule) > len(held.get((workload, flags), {})):
             held[workload, flags] = {schedule: ratio_of(found) for schedule, found in by_schedule.items()}

@@ -188,9 +188,7 @@ def group_of(record: WorkloadRecord, trials: list[Trial], schedules: Mapping[str
     except WorkloadError as error:
         _LOG.warning("workload %s is left out: %s", record.label, error)
         return None
-    by_schedule: dict[str, list[Trial]] = {}
-    for trial in trusted([trial for trial in trials if schedules[trial.schedule].family != DEFAULT_FAMILY]):
-        by_schedule.setdefault(trial.schedule, []).append(trial)
+    by_schedule = trials_by_schedule(trials, schedules)
     default = float(np.median(timed))
     candidates: list[Candidate] = [None]
     seconds, origins, spent = [default], [""], [_spent(defaults)]
@@ -204,6 +202,14 @@ def group_of(record: WorkloadRecord, trials: list[Trial], schedules: Mapping[str
     return Group(
         workload, target, trials[-1].target, tuple(candidates), np.array(seconds), tuple(origins), tuple(spent)
     )
+
+
+def trials_by_schedule(trials: Sequence[Trial], schedules: Mapping[str, ScheduleRecord]) -> dict[str, list[Trial]]:
+    """Trials of one group that can be trusted, by their schedule; IREE's default is left out."""
+    found: dict[str, list[Trial]] = {}
+    for trial in trusted([trial for trial in trials if schedules[trial.schedule].family != DEFAULT_FAMILY]):
+        found.setdefault(trial.schedule, []).append(trial)
+    return found
 
 
 def trusted(trials: Sequence[Trial]) -> list[Trial]:
