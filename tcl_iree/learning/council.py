@@ -1,8 +1,8 @@
 """Several networks learn from labels, and one learns from what they agree on.
 
 Labels are few, so networks that differ in nothing but chance differ in what they think of programs they have not seen;
-their mean is better than any of them. Scores need no measuring: the one that is kept learns the mean of all on programs
-that were never run, as many as one likes, and becomes as good as all of them together.
+their mean is better than they are on average. Scores need no measuring: the one that is kept learns the mean of all on
+programs that were never run, as many as one likes, and becomes about as good as all of them together.
 """
 
 from __future__ import annotations
