@@ -123,6 +123,13 @@ def test_random_operators_are_the_same_for_the_same_seed(target: Target) -> None
     assert len(keys(first)) >= 4
 
 
+def test_narrow_operators_are_of_f16_and_i8(target: Target) -> None:
+    extraction = extract(load_model(*random_operators(3, count=8, narrow=True)), target)
+    labels = [entry.workload.label for entry in extraction.dispatches]
+    assert any("i8" in label for label in labels)
+    assert any("f16" in label for label in labels)
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("name", ZOO)
 def test_every_dispatch_of_the_zoo_builds_and_is_right(

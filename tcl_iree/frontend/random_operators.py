@@ -42,18 +42,19 @@ class _Draw(Random):
 
 
 def random_operators(
-    seed: int, count: int = 24, most_work: int = 150_000_000
+    seed: int, count: int = 24, most_work: int = 150_000_000, narrow: bool = False
 ) -> tuple[torch.nn.Module, tuple[torch.Tensor, ...]]:
     """A module that applies `count` operators, and example inputs; the same seed gives the same.
 
     Args:
         most_work: multiply-adds of one operator; with the default, none takes IREE's own code long.
+        narrow: operators on f16 and i8 instead of f32.
     """
     import torch
 
     random = _Draw(seed, most_work)
     torch.manual_seed(seed)
-    makers = [maker for maker, share in _MAKERS for _ in range(share)]
+    makers = [maker for maker, share in (_NARROW_MAKERS if narrow else _MAKERS) for _ in range(share)]
     made = [random.choice(makers)(random) for _ in range(count)]
     inputs = tuple(tensor for _, tensors in made for tensor in tensors)
 
@@ -197,4 +198,32 @@ def _pool(random: _Draw) -> Operator:
 _MAKERS: tuple[tuple[Callable[[_Draw], Operator], int], ...] = (
     (_linear, 5), (_matmul, 4), (_batch, 3), (_vector, 1), (_attention, 2), (_convolution, 7), (_depthwise, 2),
     (_softmax, 1), (_norm, 1), (_sum, 1), (_elementwise, 1), (_pool, 1),
+)  # fmt: skip
+
+
+def _half(maker: Callable[[_Draw], Operator]) -> Callable[[_Draw], Operator]:
+    """The same operator on f16."""
+
+    def made(random: _Draw) -> Operator:
+        import torch
+
+        operator, inputs = maker(random)
+        halved = operator.half() if isinstance(operator, torch.nn.Module) else operator
+        return halved, tuple(tensor.half() for tensor in inputs)
+
+    return made
+
+
+def _bytes(random: _Draw) -> Operator:
+    """A product of i8 in i32."""
+    import torch
+
+    m, n, k = random.sizes((24, 768), (16, 768), (16, 768))
+    given = tuple(torch.randint(-8, 8, shape, dtype=torch.int8) for shape in ((m, k), (k, n)))
+    return torch._int_mm, given
+
+
+_NARROW_MAKERS: tuple[tuple[Callable[[_Draw], Operator], int], ...] = (
+    (_half(_linear), 3), (_half(_matmul), 3), (_half(_batch), 2), (_half(_convolution), 2), (_half(_norm), 1),
+    (_bytes, 5),
 )  # fmt: skip

@@ -36,15 +36,15 @@ def build(name: str) -> Built:
         return NETWORKS[name]()
 
 
-def _encoder(sequence: int, **config: Any) -> Built:
+def _encoder(sequence: int, batch: int = 1, **config: Any) -> Built:
     """A BERT, with a mask as its second input."""
     import torch
     from transformers import BertConfig, BertModel
 
     made = BertConfig(**config)
     model = BertModel(made, add_pooling_layer=False)
-    ids = torch.randint(0, made.vocab_size, (1, sequence), generator=_generator())
-    mask = torch.zeros(1, 1, sequence, sequence)
+    ids = torch.randint(0, made.vocab_size, (batch, sequence), generator=_generator())
+    mask = torch.zeros(batch, 1, sequence, sequence)
     return _wrap(model, lambda net, ids, mask: net(input_ids=ids, attention_mask=mask).last_hidden_state), (ids, mask)
 
 
@@ -60,20 +60,31 @@ def _decoder(sequence: int, **config: Any) -> Built:
     return network, (ids, mask)
 
 
-def _vision(family: str, size: int, output: str = "pooler_output", **config: Any) -> Built:
-    """A network over one image, up to its features."""
+def _vision(family: str, size: int, output: str = "pooler_output", batch: int = 1, **config: Any) -> Built:
+    """A network over images, up to their features."""
     import torch
     import transformers
 
     made = getattr(transformers, f"{family}Config")(**config)
     model = getattr(transformers, f"{family}Model")(made)
-    image = torch.randn(1, 3, size, size, generator=_generator())
+    image = torch.randn(batch, 3, size, size, generator=_generator())
     return _wrap(model, lambda net, image: getattr(net(image), output)), (image,)
 
 
 def _patches(size: int, **config: Any) -> Built:
     """A vision transformer."""
     return _vision("ViT", size, "last_hidden_state", image_size=size, **config)
+
+
+def _listener(frames: int, **config: Any) -> Built:
+    """The encoder of a Whisper, over the spectrum of a sound."""
+    import torch
+    from transformers import WhisperConfig
+    from transformers.models.whisper.modeling_whisper import WhisperEncoder
+
+    made = WhisperConfig(max_source_positions=frames // 2, **config)
+    spectrum = torch.randn(1, made.num_mel_bins, frames, generator=_generator())
+    return _wrap(WhisperEncoder(made), lambda net, spectrum: net(spectrum).last_hidden_state), (spectrum,)
 
 
 # Layers of a transformer are alike: where only its dispatches matter, two of them have them all.
@@ -109,8 +120,17 @@ NETWORKS: dict[str, Callable[[], Built]] = {
     ),
     "segformer-b0": lambda: _vision("Segformer", 160, "last_hidden_state"),
     "poolformer": lambda: _vision("PoolFormer", 160, "last_hidden_state"),
+    "whisper-tiny": lambda: _listener(320, encoder_layers=2),
+    "bert-mini-batch-4": lambda: _encoder(
+        80, 4, hidden_size=320, num_hidden_layers=2, num_attention_heads=5, intermediate_size=1280
+    ),
+    "resnet-18-batch-4": lambda: _vision(
+        "ResNet", 128, batch=4, hidden_sizes=[48, 96, 192, 384], depths=[1, 1, 1, 1], layer_type="basic"
+    ),
+    "mobilenet-v2-batch-2": lambda: _vision("MobileNetV2", 144, batch=2, depth_multiplier=0.75),
     **{f"random-operators-{seed}": partial(random_operators, seed) for seed in range(8)},
     **{f"large-operators-{seed}": partial(random_operators, 100 + seed, 16, 1_200_000_000) for seed in range(8)},
+    **{f"narrow-operators-{seed}": partial(random_operators, 200 + seed, narrow=True) for seed in range(4)},
 }
 
 
