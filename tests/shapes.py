@@ -114,18 +114,21 @@ def depthwise(channels: int, size: int, kernel: int, stride: int = 1, consumer: 
     return _function(f"%lhs: {image}, %rhs: {weights}", body, result, consumer, 4, "f32", size)
 
 
-def pooling(channels: int, size: int, kernel: int) -> str:
-    """Maxima over windows of an NCHW image of one batch."""
-    image, window = tensor([1, channels, size + kernel - 1, size + kernel - 1]), tensor([kernel, kernel])
-    result = tensor([1, channels, size, size])
+def pooling(
+    channels: int, size: int, kernel: int, stride: int = 1, kind: str = "max", consumer: str = "", batch: int = 1
+) -> str:
+    """Maxima (`max`) or sums (`sum`) over windows of an NCHW image; `size` is the result's."""
+    side = (size - 1) * stride + kernel
+    image, window = tensor([batch, channels, side, side]), tensor([kernel, kernel])
+    result = tensor([batch, channels, size, size])
     body = f"""
-  %zero = arith.constant 0xFF800000 : f32
+  %zero = arith.constant {"0xFF800000" if kind == "max" else "0.0"} : f32
   %empty = tensor.empty() : {result}
   %init = linalg.fill ins(%zero : f32) outs(%empty : {result}) -> {result}
   %window = tensor.empty() : {window}
-  %root = linalg.pooling_nchw_max {{strides = dense<1> : tensor<2xi64>, dilations = dense<1> : tensor<2xi64>}}
+  %root = linalg.pooling_nchw_{kind} {{strides = dense<{stride}> : tensor<2xi64>, dilations = dense<1> : tensor<2xi64>}}
       ins(%lhs, %window : {image}, {window}) outs(%init : {result}) -> {result}"""
-    return _function(f"%lhs: {image}", body, result, "", 4, "f32", size)
+    return _function(f"%lhs: {image}", body, result, consumer, 4, "f32", size)
 
 
 def _function(arguments: str, body: str, result: str, consumer: str, rank: int, dtype: str, innermost: int) -> str:

@@ -43,6 +43,8 @@ CASES = {
     "matmul_f16": contraction({"m": 32, "n": 64, "k": 48}, dtype="f16"),
     "matmul_i8": contraction({"m": 32, "n": 64, "k": 48}, dtype="i8", accumulator="i32"),
     "pooling": pooling(8, 14, 3),
+    "pooling_strided": pooling(32, 14, 3, stride=2),
+    "pooling_strided_odd": pooling(12, 13, 3, stride=2, kind="sum", consumer="relu", batch=2),
     "depthwise": depthwise(12, 14, 3, consumer="relu"),
     "depthwise_strided": depthwise(8, 9, 3, stride=2),
 }
@@ -182,6 +184,22 @@ def test_random_convolutions(
         channels, filters = (data.draw(st.sampled_from([3, 8, 16, 20, 31, 64])) for _ in range(2))
         dilation = data.draw(st.sampled_from([1, 1, 2]))
         text = convolution(channels, filters, size, kernel, stride, dilation, consumer)
+    _check_text(text, tmp_path_factory, target, tools, data.draw(st.integers(0, 10**6), "seed"))
+
+
+@pytest.mark.long
+@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_random_pools(data: st.DataObject, tmp_path_factory: pytest.TempPathFactory, target: Target, tools) -> None:
+    text = pooling(
+        data.draw(st.sampled_from([1, 3, 4, 8, 20, 31, 64])),
+        data.draw(st.sampled_from([2, 5, 7, 13, 14, 28, 55])),
+        data.draw(st.sampled_from([2, 3, 5])),
+        data.draw(st.sampled_from([1, 2, 2, 3])),
+        data.draw(st.sampled_from(["max", "sum"])),
+        data.draw(st.sampled_from(["", "relu"])),
+        data.draw(st.sampled_from([1, 1, 3])),
+    )
     _check_text(text, tmp_path_factory, target, tools, data.draw(st.integers(0, 10**6), "seed"))
 
 

@@ -42,6 +42,9 @@ class _TracedScript(Script):
     def tile(self, op: ir.Value, sizes: Sequence[int], name: str) -> tuple[ir.Value, list[ir.Value]]:
         return super().tile(op, self._keep(sizes), name)
 
+    def unroll(self, for_loop: ir.Value, factor: int, name: str) -> None:
+        super().unroll(for_loop, self._keep([factor])[0], name)
+
     def copy_operand(self, op: ir.Value, index: int, name: str) -> ir.Value:
         return super().copy_operand(op, self._keep([index])[0], name)
 

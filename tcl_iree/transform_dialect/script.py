@@ -156,6 +156,12 @@ class Script:
             peeled = loop.LoopPeelOp(self._any, self._any, cast)
         return peeled.results[0], peeled.results[1]
 
+    def unroll(self, for_loop: ir.Value, factor: int, name: str) -> None:
+        """Repeat a loop's body so many times."""
+        with self._at(name):
+            cast = transform.CastOp(transform.OperationType.get("scf.for"), for_loop).result
+            loop.LoopUnrollOp(cast, factor=factor)
+
     def copy_operand(self, op: ir.Value, index: int, name: str) -> ir.Value:
         """Copy one operand's tile into a buffer of its own; returns the copy."""
         with self._at(name):

@@ -14,6 +14,7 @@ from tcl_iree.transform_dialect.families.elementwise import Elementwise
 from tcl_iree.transform_dialect.families.gpu_threads import GpuThreads
 from tcl_iree.transform_dialect.families.packed import Packed
 from tcl_iree.transform_dialect.families.reduction import Reduction
+from tcl_iree.transform_dialect.families.strided_pooling import StridedPooling
 from tcl_iree.transform_dialect.families.vulkan_config import VulkanConfig
 from tcl_iree.transform_dialect.families.window import Window
 from tcl_iree.transform_dialect.family import Family
@@ -23,6 +24,7 @@ FAMILIES: tuple[Family, ...] = (
     Packed(),
     Convolution(),
     Window(),
+    StridedPooling(),
     Attention(),
     Reduction(),
     Elementwise(),

@@ -22,6 +22,7 @@ from tcl_iree.target import Target
 from tcl_iree.transform_dialect.backend import lower_to_vectors_and_buffers
 from tcl_iree.transform_dialect.family import Decision
 from tcl_iree.transform_dialect.names import FILL, GENERIC, PACK, UNPACK
+from tcl_iree.transform_dialect.packed_ops import PackedOps
 from tcl_iree.transform_dialect.register_tiles import RegisterTiles, TileDims
 from tcl_iree.transform_dialect.schedule import Schedule
 from tcl_iree.transform_dialect.script import Script
@@ -153,20 +154,20 @@ class Packed(RegisterTiles[Dims]):
         lower_to_vectors_and_buffers(script)
 
 
-class _Emitter:
-    """Writes one schedule. The packed root has the lanes loop twice: panels outside, lanes as its last loop."""
+class _Emitter(PackedOps):
+    """Writes one schedule."""
 
     def __init__(self, script: Script, schedule: Schedule, view: View, dims: Dims) -> None:
-        self.script, self.schedule, self.view, self.dims = script, schedule, view, dims
-        self.chain: list[ir.Value] = []
+        super().__init__(script, view, dims.lanes, schedule["lanes"])
+        self.schedule, self.dims = schedule, dims
 
     def emit(self) -> None:
         script, schedule, view, dims = self.script, self.schedule, self.view, self.dims
         script.phase("Pack the lanes: `op over (.., oc, ..)` becomes pack, op over (.., panel, .., lane), unpack.")
-        self._pack()
+        self.pack_root()
         script.phase("Distribute to workgroups.")
         workgroup = dims.workgroup(schedule, view)
-        self._distribute(workgroup)
+        self.distribute(workgroup)
         script.phase("Panels of lanes, each with its packed operand.")
         self._panels(workgroup)
         inner = {loop: 1 for loop in dims.extra if workgroup[loop] > 1 and loop not in dims.batch}
@@ -177,69 +178,18 @@ class _Emitter:
             self._unblocked(inner)
         self._finish()
 
-    def _pack(self) -> None:
-        script, view = self.script, self.view
-        ops = view.workload.ops
-        generics = [index for index, op in enumerate(ops) if op.kind == GENERIC]
-        root = script.match([view.op.kind], "root", len(generics) if view.op.kind == GENERIC else 1)
-        root = root[generics.index(view.root)] if view.op.kind == GENERIC else root[0]
-        sizes = [self.schedule["lanes"] if loop == self.dims.lanes else 0 for loop in range(len(view.op.loops))]
-        script.pack(root, sizes, "root")
-        script.simplify()
-        (self.unpack,) = script.match([UNPACK], "unpack")
-        (self.panel,) = script.match([PACK], "pack")
-        (self.fill,) = script.match([FILL], "fill")
-        self.root, *self.chain = script.match([GENERIC], "root", 1 + len(view.chain))
-
-    @property
-    def _tail(self) -> ir.Value:
-        return self.chain[-1] if self.chain else self.unpack
-
-    def _tail_sizes(self, sizes: dict[int, int]) -> list[int]:
-        if self.chain:
-            return self.view.tail_sizes(sizes)
-        return [sizes.get(loop, 0) for loop in self.view.output_loops]
-
-    def _root_sizes(self, sizes: dict[int, int]) -> list[int]:
-        return [*self.view.root_sizes(sizes), 0]
-
-    def _pull_in(self, tiled: ir.Value, loop: ir.Value, *, root: bool = True, panel: bool = True) -> ir.Value:
-        script = self.script
-        if self.chain:
-            self.chain[-1] = tiled
-            for position in range(len(self.chain) - 2, -1, -1):
-                self.chain[position], loop = script.fuse(self.chain[position], loop, "consumer")
-            self.unpack, loop = script.fuse(self.unpack, loop, "unpack")
-        else:
-            self.unpack = tiled
-        if root:
-            self.root, loop = script.fuse(self.root, loop, "root")
-            if panel:
-                self.panel, loop = script.fuse(self.panel, loop, "pack")
-            self.fill, loop = script.fuse(self.fill, loop, "fill")
-        return loop
-
-    def _distribute(self, workgroup: dict[int, int]) -> None:
-        view = self.view
-        sizes = {loop: size for loop, size in workgroup.items() if size < view.size(loop)}
-        tiled, loop = self.script.tile_forall(self._tail, self._tail_sizes(sizes), "workgroup")
-        self._pull_in(tiled, loop)
-
     def _panels(self, workgroup: dict[int, int]) -> None:
         taken = {loop: 1 for loop in self.dims.batch if workgroup[loop] > 1}
         if workgroup[self.dims.lanes] > self.schedule["lanes"]:
             taken[self.dims.lanes] = self.schedule["lanes"]
         if taken:
-            tiled, loops = self.script.tile(self._tail, self._tail_sizes(taken), "panel")
-            self._pull_in(tiled, loops[-1])
+            self.tile_tail(taken, "panel")
 
     def _unblocked(self, inner: dict[int, int]) -> None:
-        script = self.script
-        script.phase("Rows, then window positions.")
-        tiled, loops = script.tile(self._tail, self._tail_sizes(inner), "rows")
-        loops[-1] = self._pull_in(tiled, loops[-1], panel=False)
+        self.script.phase("Rows, then window positions.")
+        loops = self.tile_tail(inner, "rows", packed=False)
         self._take_window()
-        self._peel_rows(loops, self._tail_sizes(inner))
+        self._peel_rows(loops, self.tail_sizes(inner))
 
     def _blocked(self, inner: dict[int, int]) -> None:
         script, dims = self.script, self.dims
@@ -249,7 +199,7 @@ class _Emitter:
         packed_kinds = [loop.kind for loop in self.view.op.loops] + ["parallel"]
         (self.root,) = script.match([GENERIC], "root", 1, packed_kinds)
         (self.fill,) = script.match([FILL], "fill")
-        (self.panel,) = script.match([PACK], "pack")
+        (self.packed,) = script.match([PACK], "pack")
         (self.unpack,) = script.match([UNPACK], "unpack")
         if self.chain:
             kinds = ["parallel"] * len(self.view.workload.ops[self.view.tail].loops)
@@ -258,20 +208,17 @@ class _Emitter:
         fill_sizes = [inner.get(loop, 0) for loop in self.view.output_loops]
         self.fill, fill_loops = script.tile(self.fill, [*fill_sizes, 0], "zero")
         self._peel_rows(fill_loops, fill_sizes)
-        self.root, block_loops = script.tile(self.root, self._root_sizes({dims.k: self.schedule["k_block"]}), "k_block")
-        self.panel, _ = script.fuse(self.panel, block_loops[0], "pack")
-        self.root, loops = script.tile(self.root, self._root_sizes(inner), "rows")
+        block_loops = self.tile_root({dims.k: self.schedule["k_block"]}, "k_block")
+        self.packed, _ = script.fuse(self.packed, block_loops[0], "pack")
+        loops = self.tile_root(inner, "rows")
         self._take_window()
-        self._peel_rows(loops, self._root_sizes(inner))
-        sizes = self._tail_sizes(inner)
-        tiled, loops = script.tile(self._tail, sizes, "results")
-        loops[-1] = self._pull_in(tiled, loops[-1], root=False)
-        self._peel_rows(loops, sizes)
+        self._peel_rows(loops, self.root_sizes(inner))
+        loops = self.tile_tail(inner, "results", root=False)
+        self._peel_rows(loops, self.tail_sizes(inner))
 
     def _take_window(self) -> None:
         if self.dims.window:
-            sizes = self._root_sizes(dict.fromkeys(self.dims.window, 1))
-            self.root, _ = self.script.tile(self.root, sizes, "window")
+            self.tile_root(dict.fromkeys(self.dims.window, 1), "window")
 
     def _peel_rows(self, loops: list[ir.Value], sizes: list[int]) -> None:
         """Rows is the only tiled loop whose size need not divide its extent."""
@@ -287,7 +234,7 @@ class _Emitter:
         step = 1 if dims.window else largest_divisor(block, 16)
         # A window's innermost positions lie side by side in memory: take them together.
         taken = dict.fromkeys(dims.window[:-1], 1) | {dims.k: step}
-        script.tile(self.panel, [taken.get(loop, 0) for loop in panel_loops], "pack")
+        script.tile(self.packed, [taken.get(loop, 0) for loop in panel_loops], "pack")
         script.canonicalize()
         script.run_pass("iree-codegen-decompose-pack-unpack-ops")
         script.phase("Drop loops of one iteration; what is left is a small matrix product.")

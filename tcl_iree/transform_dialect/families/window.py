@@ -27,6 +27,17 @@ def window_dims(workload: Workload) -> tuple[View, TileDims] | str:
     view = view_of(workload)
     if isinstance(view, str):
         return view
+    if reason := why_no_window(view):
+        return reason
+    *extra, rows, lanes = view.output_loops
+    strided = any(index.get(lanes, 1) != 1 for operand in view.inputs for index in indices(operand))
+    if strided and "mul" not in view.op.body:
+        return "columns are strided, and only sums of products can be vectorized then"
+    return view, TileDims(lanes, rows, tuple(extra))
+
+
+def why_no_window(view: View) -> str | None:
+    """Why a root is no reduction of windows of an image with rows and columns, or None if it is one."""
     if not view.reductions or not view.inputs:
         return "the root reduces nothing"
     windows = [{loop for index in indices(operand) if len(index) > 1 for loop in index} for operand in view.inputs]
@@ -34,11 +45,7 @@ def window_dims(workload: Workload) -> tuple[View, TileDims] | str:
         return "not every reduction is over a window"
     if len(view.output_loops) < 2:
         return "the result has no rows and columns"
-    *extra, rows, lanes = view.output_loops
-    strided = any(index.get(lanes, 1) != 1 for operand in view.inputs for index in indices(operand))
-    if strided and "mul" not in view.op.body:
-        return "columns are strided, and only sums of products can be vectorized then"
-    return view, TileDims(lanes, rows, tuple(extra))
+    return None
 
 
 class Window(RegisterTiles[TileDims]):
