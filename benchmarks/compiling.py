@@ -1,9 +1,8 @@
 """What does a tuned model cost to compile, and does it handle constants when it runs?
 
 Each network is tuned by the cost model alone, with changed layouts: a library for every dispatch that has a schedule.
-Then the whole model is compiled without and with it in turn, the latter by the command that `tune` prints (on one
-thread, as IREE applies scripts safely on one only), and the dispatches of the latter are looked at: one that
-reads nothing but constants packs or copies them in every inference.
+Then the whole model is compiled without and with it in turn, the latter by the command that `tune` prints, and the
+dispatches of the latter are looked at: one that reads nothing but constants packs or copies them in every inference.
 
     python -m benchmarks.compiling
     python -m benchmarks.compiling --networks mobilenet-v2 --rounds 1
@@ -102,7 +101,7 @@ def _compiled(model: Model, library: Library, directory: Path, rounds: int, say:
     ways: dict[str, Callable[[], str]] = {
         "plain": lambda: compile_model(model.path, header.target.compile_flags, directory / "plain.vmfb"),
         "tuned": lambda: compile_model(
-            model.path, [*header.compile_flags, *library_flags(library, path)], directory / "tuned.vmfb"
+            model.path, [*header.compile_flags, *library_flags(path)], directory / "tuned.vmfb"
         ),
     }
     taken: dict[str, list[float]] = {name: [] for name in ways}

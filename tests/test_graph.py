@@ -15,11 +15,12 @@ import tcl_iree
 from tcl_iree.database import Database
 from tcl_iree.errors import LibraryError, ScheduleError
 from tcl_iree.frontend import Model, extract, load_model
+from tcl_iree.frontend.iree_compile import compile_model
 from tcl_iree.frontend.model_ops import model_ops
 from tcl_iree.target import Target
 from tcl_iree.transform_dialect.graph_layouts import Layouts
 from tcl_iree.transform_dialect.library import Library, merge
-from tcl_iree.transform_dialect.library_text import compile_command
+from tcl_iree.transform_dialect.library_text import library_flags
 from tcl_iree.workflows.base_flags import choose_base
 from tcl_iree.workflows.layouts import formed, untunable_seconds, with_layouts
 from tcl_iree.workflows.model_library import build_library
@@ -188,10 +189,38 @@ def test_the_tuned_model_is_right_and_its_file_holds_both(picked: tcl_iree.TuneR
     assert "@__transform_main" in (tmp_path / "library.mlir").read_text()
 
 
+@pytest.mark.parametrize("layouts", [True, False])
+def test_all_threads_compile_what_one_does(
+    picked: tcl_iree.TuneResult, small: Model, layouts: bool, tmp_path: Path
+) -> None:
+    """Every thread asks for the library; it is read before, on the whole model."""
+    library = picked.library if layouts else Library(picked.library.header, picked.library.entries)
+    path = tmp_path / "library.mlir"
+    path.write_text(library.text())
+    flags = [*library.header.compile_flags, *library_flags(path)]
+    printed = [
+        compile_model(small.path, [*flags, *more], tmp_path / name, timeout=300.0)
+        for name, more in (("all.vmfb", ()), ("again.vmfb", ()), ("one.vmfb", ("--mlir-disable-threading",)))
+    ]
+    assert printed == ["", "", ""]
+    found = {name: (tmp_path / name).read_bytes() for name in ("all.vmfb", "again.vmfb", "one.vmfb")}
+    assert found["all.vmfb"] == found["again.vmfb"] == found["one.vmfb"]
+
+
+def test_a_library_that_is_not_read_before_dispatches_is_refused(picked: tcl_iree.TuneResult) -> None:
+    lines = picked.library.text().splitlines(keepends=True)
+    older = "".join(line for line in lines if "%read = " not in line).replace("(%read)", "(%module)")
+    with pytest.raises(LibraryError, match="older version"):
+        Library.parse(older)
+    with pytest.raises(LibraryError, match="not valid MLIR"):
+        Library.parse(picked.library.text().replace("@layouts(", "@lost("))
+
+
 def test_libraries_of_other_layouts_are_not_merged(picked: tcl_iree.TuneResult) -> None:
     library = picked.library
     plain = Library(library.header, library.entries)
-    assert "preprocessing" not in compile_command(plain, "a", "b", "c")
+    assert "@layouts" in library.text()
+    assert "@layouts" not in plain.text()
     assert merge([library, library])[0].graph == library.graph
     with pytest.raises(LibraryError, match="different layouts"):
         merge([library, plain])

@@ -18,7 +18,7 @@ from tcl_iree.frontend.iree_compile import compile_model
 from tcl_iree.target import Target
 from tcl_iree.transform_dialect.configured import configured_forms, default_configurations
 from tcl_iree.transform_dialect.library import Library, Tuned
-from tcl_iree.transform_dialect.library_text import MATCHED, SINGLE_THREADED
+from tcl_iree.transform_dialect.library_text import MATCHED, library_flags
 from tcl_iree.transform_dialect.matcher import matcher
 from tcl_iree.transform_dialect.names import MARKER
 from tcl_iree.transform_dialect.schedule import Schedule
@@ -49,8 +49,7 @@ def all_hits(model: Model, library: Library, tmp_path: Path) -> dict[str, set[st
         text = before + found + after.replace(f'"{MATCHED}"', f'"hit.{entry.key}"', 1)
     path, output = tmp_path / "all.mlir", tmp_path / "configured.mlir"
     path.write_text(text)
-    phases = ["--compile-to=executable-configurations", *ELIDE, SINGLE_THREADED]
-    used = [f"--iree-codegen-transform-dialect-library={path}", *phases]
+    used = [*library_flags(path), "--compile-to=executable-configurations", *ELIDE]
     assert "error:" not in compile_model(model.path, [*library.header.compile_flags, *used], output)
     found = re.findall(r"func\.func @([^\s(]+)\(\)(?: attributes \{([^\n]*)\})? \{\n", output.read_text())
     return {name: set(re.findall(r"\bhit\.(\w+)", attributes)) for name, attributes in found}

@@ -123,7 +123,7 @@ class GraphScript:
         Raises:
             ScheduleError: it does not verify, which is a fault of the family.
         """
-        head = f"transform.named_sequence @{GRAPH_ENTRY}(%module: {_OP} {{transform.consumed}})"
+        head = f"transform.named_sequence @{GRAPH_ENTRY}(%module: {_OP} {{transform.readonly}})"
         lines = [f"  {head} attributes {schedule_attributes(self._schedule)} {{"]
         lines += [f"    {line}" for line in (*self._lines, "transform.yield")]
         text = graph_text("\n".join([*lines, "  }"]))

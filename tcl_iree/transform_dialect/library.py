@@ -1,6 +1,7 @@
 """One transform library for a whole model: for each workload a matcher and a schedule, with where they come from.
 
 module attributes {tcl.library = {kind = "cpu", threads = 8, ...}, transform.with_named_sequence} {
+  transform.named_sequence @__transform_main(%module) { ... }    // IREE calls it once, for the whole model
   transform.named_sequence @__kernel_config(%function) { ... }   // IREE calls it for every dispatch
   transform.named_sequence @match_1f3c...(%function) { ... }     // fails unless it is that workload
   transform.named_sequence @schedule_1f3c...(%function) { ... }
@@ -25,6 +26,8 @@ from tcl_iree.transform_dialect.fragments import renamed, sequences
 from tcl_iree.transform_dialect.graph_script import GRAPH_ENTRY
 from tcl_iree.transform_dialect.library_text import (
     HEADER,
+    LAYOUTS,
+    READS_LIBRARY,
     library_text,
     matcher_name,
     schedule_name,
@@ -181,7 +184,7 @@ class Library:
             matchers = [op.operation for op in module.body.operations if "tcl.key" in op.operation.attributes]
             try:
                 entries = tuple(_read_entry(op, found) for op in matchers)
-                return Library(header, entries, found.get(GRAPH_ENTRY, ""))
+                return Library(header, entries, _read_graph(found))
             except KeyError as missing:
                 raise LibraryError(f"{name} is damaged: {missing} is missing") from None
 
@@ -266,6 +269,12 @@ def _read_target(fields: ir.DictAttr) -> Target:
     kind, arch = (ir.StringAttr(fields[name]).value for name in ("kind", "arch"))
     known = Target.parse(f"{kind}:{arch}" if arch else kind)
     return replace(known, threads=ir.IntegerAttr(fields["threads"]).value)
+
+
+def _read_graph(found: dict[str, str]) -> str:
+    if READS_LIBRARY not in found.get(GRAPH_ENTRY, ""):
+        raise LibraryError(f"the library's @{GRAPH_ENTRY} is damaged, or of an older version of tcl-iree: tune again")
+    return renamed(found.get(LAYOUTS, ""), LAYOUTS, GRAPH_ENTRY)
 
 
 def _read_entry(op: ir.Operation, found: dict[str, str]) -> LibraryEntry:

@@ -7,7 +7,7 @@ import shlex
 from typing import TYPE_CHECKING
 
 from tcl_iree.transform_dialect.fragments import renamed
-from tcl_iree.transform_dialect.graph_script import SPEC_FLAG
+from tcl_iree.transform_dialect.graph_script import GRAPH_ENTRY, SPEC_FLAG
 from tcl_iree.transform_dialect.names import ENTRY, SEQUENCE
 
 if TYPE_CHECKING:
@@ -16,8 +16,10 @@ if TYPE_CHECKING:
 HEADER = "tcl.library"
 # Set on a dispatch when it is recognised; the schedule's own last act is to set `MARKER`.
 MATCHED = "tcl.matched"
-# Two of IREE's threads that both want the library can wait for each other forever while one is verifying it.
-SINGLE_THREADED = "--mlir-disable-threading"
+# The sequence of the model's layouts, which `GRAPH_ENTRY` includes.
+LAYOUTS = "layouts"
+# The pass that runs `ENTRY` on every function of a module, and reads the library for that.
+READS_LIBRARY = "iree-codegen-materialize-user-configs"
 _OP = "!transform.any_op"
 
 
@@ -44,15 +46,14 @@ def script_text(sequence: str) -> str:
 """
 
 
-def library_flags(library: Library, path: object) -> list[str]:
-    """The flags that hand a library's file to `iree-compile`: for its dispatches, and for the model's layouts."""
-    layouts = [f"{SPEC_FLAG}={path}"] if library.graph else []
-    return [SINGLE_THREADED, *layouts, f"--iree-codegen-transform-dialect-library={path}"]
+def library_flags(path: object) -> list[str]:
+    """The flags that hand a library's file to `iree-compile`: for the whole model, and for its dispatches."""
+    return [f"{SPEC_FLAG}={path}", f"--iree-codegen-transform-dialect-library={path}"]
 
 
 def compile_command(library: Library, model: str, path: str, output: str) -> str:
     """The very command that compiles a model with a library, safe to paste into a shell."""
-    flags = [*library.header.compile_flags, *library_flags(library, path)]
+    flags = [*library.header.compile_flags, *library_flags(path)]
     return shlex.join(["iree-compile", model, *flags, "-o", output])
 
 
@@ -77,9 +78,10 @@ def library_text(library: Library) -> str:
     for entry in library.entries:
         lines += ["", *_comments(entry), _with_attributes(entry)]
         lines.append(renamed(entry.sequence, SEQUENCE, schedule_name(entry.key)))
+    lines += ["", _model_entry_point(bool(library.graph))]
     if library.graph:
         lines += ["", "  // Layouts of the whole model, chosen before dispatches form: they need the schedules above."]
-        lines.append(library.graph)
+        lines.append(renamed(library.graph, GRAPH_ENTRY, LAYOUTS))
     return "\n".join([*lines, "}", ""])
 
 
@@ -128,6 +130,23 @@ def _entry_point(keys: list[str]) -> str:
             "      }",
             "    }",
         ]
+    return "\n".join([*lines, "    transform.yield ", "  }"])
+
+
+def _model_entry_point(layouts: bool) -> str:
+    """The sequence IREE runs once, on the whole model.
+
+    IREE reads a library when a dispatch first asks for it, under a lock, and checks its sequences on all threads
+    meanwhile. A thread that takes up another dispatch while it waits for these checks asks for the lock it holds
+    itself, and the compile never ends. So the library is read here, where there is no dispatch yet.
+    """
+    lines = [
+        "  // Read the schedules before any dispatch asks for them: threads that ask at once may wait forever.",
+        f"  transform.named_sequence @{GRAPH_ENTRY}(%module: {_OP} {{transform.consumed}}) {{",
+        f'    %read = transform.apply_registered_pass "{READS_LIBRARY}" to %module : ({_OP}) -> {_OP}',
+    ]
+    if layouts:
+        lines.append(f"    transform.include @{LAYOUTS} failures(propagate) (%read) : ({_OP}) -> ()")
     return "\n".join([*lines, "    transform.yield ", "  }"])
 
 

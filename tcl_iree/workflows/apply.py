@@ -121,7 +121,7 @@ def apply_library(
         copy = Path(scratch) / "library.mlir"  # IREE takes what follows an @ in a path for an entry point
         copy.write_text(read.text())
         used = [
-            *library_flags(read, copy),
+            *library_flags(copy),
             f"--iree-hal-dump-executable-sources-to={sources}",
             f"--iree-hal-dump-executable-configurations-to={configured}",
         ]

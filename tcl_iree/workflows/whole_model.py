@@ -155,7 +155,7 @@ class WholeModel:
         assert tuned.library
         source, path = self._directory / "library.mlir", self._directory / "model.vmfb"
         source.write_text(tuned.library.text())
-        flags = [*tuned.library.header.compile_flags, *library_flags(tuned.library, source)]
+        flags = [*tuned.library.header.compile_flags, *library_flags(source)]
         compile_model(self._model.path, flags, path)
         status, error = self._runs.compare(self._reference, path, self._draws)
         if status != "ok":
