@@ -3,6 +3,7 @@ from pathlib import Path
 
 import networkx as nx
 import pytest
+import torch
 from conftest import DATA, workload_of
 
 from tcl_iree.errors import WorkloadError
@@ -138,3 +139,13 @@ def test_a_payload_that_is_not_mlir_is_refused() -> None:
 
 def test_payload_can_be_analysed_again(matmul: Workload) -> None:
     assert analyse(matmul.payload) == matmul
+
+
+def test_a_search_for_a_maximum_is_not_taken_for_a_copy(tmp_path: Path, target: Target) -> None:
+    class Largest(torch.nn.Module):
+        def forward(self, rows: torch.Tensor) -> torch.Tensor:
+            return rows.argmax(-1)
+
+    extraction = extract(load_model(Largest(), [torch.randn(8, 100)]), target)
+    reasons = [entry.reason for entry in extraction.untunable if "arg_compare" in entry.name]
+    assert reasons == ["it is a search for the place of a largest or smallest element"]

@@ -30,6 +30,7 @@ _UNSCHEDULED = {
     "iree_linalg_ext.topk": "a top-k selection",
     "iree_linalg_ext.fft": "a Fourier transform",
     "iree_linalg_ext.scan": "a scan",
+    "iree_linalg_ext.arg_compare": "a search for the place of a largest or smallest element",
     "iree_codegen.ukernel.generic": "a microkernel call",
     "linalg.pack": "a layout change (linalg.pack)",
     "linalg.unpack": "a layout change (linalg.unpack)",
@@ -68,7 +69,8 @@ def analyse(payload: str) -> Workload:
         structured = [op for op in ops if is_structured(op)]
         described = [_describe(op, structured) for op in structured]
         if not any(op.kind != "linalg.fill" for op in described):
-            raise WorkloadError("it only copies or fills memory")
+            unknown = next((op.name for op in ops if op.name.startswith("iree_linalg_ext.")), None)
+            raise WorkloadError(f"no schedule is known for {unknown}" if unknown else "it only copies or fills memory")
         described = _with_roles(described)
         bindings = _bindings(ops)
         limits = [min(ir.RankedTensorType(op.operands[0].type).shape) for op in _extracts(structured)]
