@@ -17,8 +17,8 @@ from tcl_iree.frontend import Extraction, extract, load_model
 from tcl_iree.measure.builder import Builder
 from tcl_iree.measure.copies import copies, spacing, with_copies
 from tcl_iree.measure.device import Buffers, Kernel
+from tcl_iree.measure.expectation import DRAWS
 from tcl_iree.measure.inputs import make_buffers
-from tcl_iree.measure.run_job import DRAWS
 from tcl_iree.measure.runner import Runner
 from tcl_iree.target import Target
 from tcl_iree.workflows.surroundings import Surroundings, placed, surroundings

@@ -76,13 +76,13 @@ def mismatch(workload: Workload, dtype: str, wanted: np.ndarray, got: np.ndarray
     if dtype not in _EPSILON:
         return 0.0 if np.array_equal(wanted, got) else float("inf")
     finite = np.isfinite(wanted)
-    if not np.array_equal(finite, np.isfinite(got)) or not np.array_equal(
-        wanted[~finite], got[~finite], equal_nan=True
-    ):
-        return float("inf")
-    if not finite.any():
-        return float("inf")
-    wanted, got = wanted[finite], got[finite]
+    both = np.isfinite(got)
+    if not (finite.all() and both.all()):
+        if not np.array_equal(finite, both) or not np.array_equal(wanted[~finite], got[~finite], equal_nan=True):
+            return float("inf")
+        if not finite.any():
+            return float("inf")
+        wanted, got = wanted[finite], got[finite]
     scale = max(1e-30, float(np.sqrt(np.mean(wanted * wanted))))
     return float(np.max(np.abs(wanted - got) / (np.abs(wanted) + scale))) / tolerance_of(workload, dtype)
 

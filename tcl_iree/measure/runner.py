@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 from collections import deque
 from collections.abc import Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
@@ -15,11 +17,13 @@ from tcl_iree.measure.results import Artifact, Failure, FailureKind, RunResult
 from tcl_iree.measure.timing import TimingPolicy
 from tcl_iree.measure.worker import Worker
 from tcl_iree.measure.zygote import Outcome
+from tcl_iree.processes import scratch_directory
 from tcl_iree.target import Target
 from tcl_iree.workload.model import Workload
 
 _JOB = "tcl_iree.measure.run_job:job"
 _RECENT = 64
+_EXPECTATIONS = 16
 
 
 class Runner:
@@ -47,6 +51,9 @@ class Runner:
         # A CUDA driver reserves address space far beyond what it uses: no limit can be set on it.
         self._memory = None if target.kind == "cuda" else memory_bytes or int(0.8 * machine_memory())
         self._worker = Worker(_JOB)
+        self._scratch = scratch_directory("expected")
+        # What each reference computes, the latest last.
+        self._expected: list[Path] = []
         # Calm speed of each reference: recent measurements only, since the machine's own speed drifts.
         self._floors: dict[str, deque[float]] = {}
 
@@ -59,6 +66,7 @@ class Runner:
     def close(self) -> None:
         """Stop the run process."""
         self._worker.close()
+        self._scratch.cleanup()
 
     @property
     def pid(self) -> int | None:
@@ -79,6 +87,7 @@ class Runner:
             workload=workload,
             vmfb=artifact.vmfb,
             reference_vmfb=reference.vmfb,
+            expected=self._place(workload, reference),
             policy=self._policy,
             floor=min(floors, default=None),
             best_ratio=best_ratio,
@@ -91,7 +100,13 @@ class Runner:
 
     def check(self, workload: Workload, artifact: Artifact, reference: Artifact) -> Failure | None:
         """What is wrong with an artifact, None if it computes what `reference` does; nothing is timed."""
-        outcome = self._run(task="check", workload=workload, vmfb=artifact.vmfb, reference_vmfb=reference.vmfb)
+        outcome = self._run(
+            task="check",
+            workload=workload,
+            vmfb=artifact.vmfb,
+            reference_vmfb=reference.vmfb,
+            expected=self._place(workload, reference),
+        )
         if outcome.status != "done":
             return _failure(outcome)
         wrong = outcome.value.get("wrong")
@@ -110,6 +125,7 @@ class Runner:
             workload=workload,
             vmfbs=[artifact.vmfb for artifact in artifacts],
             reference_vmfb=reference.vmfb,
+            expected=self._place(workload, reference),
             policy=self._policy,
             floor=min(floors, default=None),
         )
@@ -123,6 +139,14 @@ class Runner:
         """What an artifact computes from the inputs of `seed`, by binding."""
         outcome = self._run(task="outputs", workload=workload, vmfb=artifact.vmfb, seed=seed)
         return outcome.value["outputs"] if outcome.status == "done" else _failure(outcome)
+
+    def _place(self, workload: Workload, reference: Artifact) -> Path:
+        """Where jobs keep what the reference computes; those that were asked for longest ago give way."""
+        place = Path(self._scratch.name) / f"{workload.key}-{reference.sha}"
+        self._expected = [kept for kept in self._expected if kept != place] + [place]
+        while len(self._expected) > _EXPECTATIONS:
+            shutil.rmtree(self._expected.pop(0), ignore_errors=True)
+        return place
 
     def _run(self, **arguments: object) -> Outcome:
         arguments |= {"device": self.target.device, "flags": list(self.target.runtime_flags)}

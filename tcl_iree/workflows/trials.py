@@ -11,9 +11,9 @@ from typing import Protocol
 from tcl_iree.database import UNMEASURED, Database, ScheduleRecord, Trial, WorkloadRecord
 from tcl_iree.errors import MeasureError
 from tcl_iree.measure.builder import IREE_VERSION, Candidate
+from tcl_iree.measure.expectation import DRAWS
 from tcl_iree.measure.inputs import make_buffers, mismatch, to_float
 from tcl_iree.measure.results import Artifact, BuildResult, Failure, RunResult
-from tcl_iree.measure.run_job import DRAWS
 from tcl_iree.measure.runner import Runner
 from tcl_iree.target import Target
 from tcl_iree.workload.evaluate import CannotEvaluate, evaluate
