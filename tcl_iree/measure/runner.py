@@ -22,7 +22,8 @@ from tcl_iree.target import Target
 from tcl_iree.workload.model import Workload
 
 _JOB = "tcl_iree.measure.run_job:job"
-_RECENT = 64
+# More of them would hold a machine that has become slower for minutes to a speed it had before.
+_RECENT = 12
 _EXPECTATIONS = 16
 
 

@@ -33,6 +33,7 @@ from tcl_iree.workflows.histories import dispatch_histories
 from tcl_iree.workflows.layouts import CHANGE, KEEP, formed, untunable_seconds, with_layouts
 from tcl_iree.workflows.model_library import build_library
 from tcl_iree.workflows.model_runs import ModelRuns
+from tcl_iree.workflows.promise import Rates, Stand
 from tcl_iree.workflows.search_rounds import INTERRUPTED, search_rounds
 from tcl_iree.workflows.similar import Similar
 from tcl_iree.workflows.surroundings import Surroundings, placed, surroundings
@@ -46,7 +47,7 @@ from tcl_iree.workflows.workload_search import Winner, WorkloadSearch
 _DEFAULT_WINS = "IREE's default is the best found"
 _RETIMED = 8
 # Trials a workload, and share of the time, of the look at each of two layouts that decides between them.
-_LOOK, _LOOK_SHARE = 8, 0.2
+_LOOK, _LOOK_SHARE = 4, 0.2
 # A trial has to be put into an order; the best are timed again, and then for longer.
 _SEARCHING = TimingPolicy(round_seconds=0.02, max_rounds=12, precision=0.02, patience=0.7, give_up_at=1.4)
 _RETIMING = TimingPolicy(patience=8.0)
@@ -119,9 +120,18 @@ class _Form:
     untunable: float = 0.0
 
     @property
-    def seconds(self) -> float:
-        """What the dispatches of one inference take with the best found so far."""
-        return self.untunable + sum(search.weight / max(1.0, search.best_ratio()) for search in self.searches)
+    def stands(self) -> list[Stand]:
+        """How the dispatches stand with the best found so far."""
+        return [
+            Stand(
+                search.dispatch.occurrences,
+                search.default_seconds / max(1.0, search.best_ratio()),
+                search.dispatch.workload.flops,
+                search.dispatch.workload.bytes,
+                search in self.chosen,
+            )
+            for search in self.searches
+        ]
 
 
 class _Tuning:
@@ -180,7 +190,7 @@ class _Tuning:
     # The search.
 
     def _laid_out(self, kept: _Form, builder: Builder, runner: Runner) -> _Form:
-        """The model with the layouts it has or with others, whichever a short search of both finds faster."""
+        """The model with the layouts it has or with others, whichever promises more after a short search of both."""
         wanted = self._options.layouts
         changed = None if wanted == KEEP else self._changed(kept.base)
         forms = [changed] if changed and wanted == CHANGE else [kept, changed] if changed else [kept]
@@ -197,12 +207,13 @@ class _Tuning:
             self._say(f"a first look at {form.base.name}")
             self._search(form, short)
             form.untunable = untunable_seconds(self._model, self._target, form.base, form.extraction, self._directory)
-        best = min((kept, changed), key=lambda form: form.seconds)
+        rates = Rates.of([*kept.stands, *changed.stands])
+        own, other = (form.untunable + rates.promise(form.stands) for form in (kept, changed))
         self._notes.append(
-            f"layouts: dispatches take {1e3 * kept.seconds:.3g} ms as the model has them and "
-            f"{1e3 * changed.seconds:.3g} ms under {changed.base.layouts}, after a first look at both"
+            f"layouts: after a first look at both, dispatches are thought to come to {1e3 * own:.3g} ms as the model has "
+            f"them and to {1e3 * other:.3g} ms under {changed.base.layouts}"
         )
-        return best
+        return kept if own <= other else changed
 
     def _search(self, form: _Form, options: TuneOptions) -> list[str]:
         """Search the dispatches of a form, and show how all of them stand."""
