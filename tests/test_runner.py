@@ -259,3 +259,15 @@ def test_a_floor_from_before_shows_that_the_whole_window_is_disturbed() -> None:
     timing, _ = time_kernel(reference, candidate, policy, floor=0.002)
     assert not timing.calm
     assert timing.ratio == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize(("slow", "calls"), [({}, 1), ({range(1, 2): 3.0}, 2)])
+def test_a_reference_that_is_known_to_be_slow_is_hardly_run(slow: dict[range, float], calls: int) -> None:
+    policy = TimingPolicy(slice_seconds=(0.001,), round_seconds=0.0, min_rounds=8, max_rounds=8)
+    reference, candidate = FakeMachine(0.5, slow), FakeMachine(0.002, {})
+    timing, floor = time_kernel(reference, candidate, policy, floor=0.5)
+    assert reference.calls == calls
+    assert candidate.calls > 8
+    assert timing.calm
+    assert timing.ratio == pytest.approx(250.0)
+    assert timing.reference_p50 == floor == pytest.approx(0.5)

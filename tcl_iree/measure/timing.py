@@ -38,6 +38,7 @@ class TimingPolicy:
         disturbed: a round whose reference is this much slower than its calm speed is disturbed.
         patience: seconds after which rounds are used as they are, few or disturbed.
         give_up_at: a candidate this many times slower than the best is timed in one round only.
+        slow_reference: a reference that is known to take longer than this is run once or twice, and not in every round.
         calibrate: False keeps every round (to show what calibration brings).
 
     With several threads use `several_threads()`: their rounds spread widely even on a calm machine.
@@ -51,6 +52,7 @@ class TimingPolicy:
     disturbed: float = 0.08
     patience: float = 5.0
     give_up_at: float = 4.0
+    slow_reference: float = 0.1
     calibrate: bool = True
 
     def several_threads(self) -> TimingPolicy:
@@ -86,14 +88,21 @@ def time_kernel(
     Returns:
         The timing, and how fast the reference was at its calmest.
     """
-    lengths = _slice_lengths((reference, candidate), policy)
+    held: float | None = None
+    if floor is not None and floor > policy.slow_reference:
+        # Its rounds would cost far more than they tell; a second run if the first was disturbed.
+        held = reference(1)
+        if held > floor * (1 + policy.disturbed):
+            held = min(held, reference(1))
+    lengths = _slice_lengths((reference, candidate) if held is None else (_known(held), candidate), policy)
 
     def take_round() -> _Round:
         taken = _Round([[] for _ in lengths], [[] for _ in lengths])
         end = time.perf_counter() + policy.round_seconds
         while not taken.candidate[0] or time.perf_counter() < end:
             for index, (reference_times, candidate_times) in enumerate(lengths):
-                taken.reference[index].append(reference(reference_times) / reference_times)
+                seconds = reference(reference_times) / reference_times if held is None else held
+                taken.reference[index].append(seconds)
                 taken.candidate[index].append(candidate(candidate_times) / candidate_times)
         return taken
 
@@ -203,6 +212,11 @@ def _slice_lengths(kernels: Sequence[Slice], policy: TimingPolicy) -> list[tuple
             break
         found.append(tuple(_repeats(kernel, seconds) for kernel in kernels))
     return list(dict.fromkeys(found))
+
+
+def _known(seconds: float) -> Slice:
+    """A kernel whose time is known, not to be run for it."""
+    return lambda times: times * seconds
 
 
 def _repeats(run: Slice, slice_seconds: float) -> int:

@@ -210,8 +210,8 @@ class _Tuning:
         rates = Rates.of([*kept.stands, *changed.stands])
         own, other = (form.untunable + rates.promise(form.stands) for form in (kept, changed))
         self._notes.append(
-            f"layouts: after a first look at both, dispatches are thought to come to {1e3 * own:.3g} ms as the model has "
-            f"them and to {1e3 * other:.3g} ms under {changed.base.layouts}"
+            f"layouts: after a first look at both, dispatches are thought to come to {1e3 * own:.3g} ms as the model "
+            f"has them and to {1e3 * other:.3g} ms under {changed.base.layouts}"
         )
         return kept if own <= other else changed
 
