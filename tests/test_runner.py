@@ -262,7 +262,7 @@ def test_a_floor_from_before_shows_that_the_whole_window_is_disturbed() -> None:
 
 
 @pytest.mark.parametrize(("slow", "calls"), [({}, 1), ({range(1, 2): 3.0}, 2)])
-def test_a_reference_that_is_known_to_be_slow_is_hardly_run(slow: dict[range, float], calls: int) -> None:
+def test_a_slow_reference_is_hardly_run(slow: dict[range, float], calls: int) -> None:
     policy = TimingPolicy(slice_seconds=(0.001,), round_seconds=0.0, min_rounds=8, max_rounds=8)
     reference, candidate = FakeMachine(0.5, slow), FakeMachine(0.002, {})
     timing, floor = time_kernel(reference, candidate, policy, floor=0.5)
@@ -271,3 +271,12 @@ def test_a_reference_that_is_known_to_be_slow_is_hardly_run(slow: dict[range, fl
     assert timing.calm
     assert timing.ratio == pytest.approx(250.0)
     assert timing.reference_p50 == floor == pytest.approx(0.5)
+
+
+def test_a_slow_default_is_measured_by_few_runs() -> None:
+    """Its own measurement, the first of a workload, has no earlier one to know that by."""
+    policy = TimingPolicy(round_seconds=0.0, patience=0.0)
+    default = FakeMachine(2.5, {})
+    timing, _ = time_kernel(default, default, policy)
+    assert default.calls <= 4
+    assert timing.ratio == pytest.approx(1.0)

@@ -38,7 +38,7 @@ class TimingPolicy:
         disturbed: a round whose reference is this much slower than its calm speed is disturbed.
         patience: seconds after which rounds are used as they are, few or disturbed.
         give_up_at: a candidate this many times slower than the best is timed in one round only.
-        slow_reference: a reference that is known to take longer than this is run once or twice, and not in every round.
+        slow_reference: a reference that takes longer than this is run once or twice, and not in every round.
         calibrate: False keeps every round (to show what calibration brings).
 
     With several threads use `several_threads()`: their rounds spread widely even on a calm machine.
@@ -88,12 +88,7 @@ def time_kernel(
     Returns:
         The timing, and how fast the reference was at its calmest.
     """
-    held: float | None = None
-    if floor is not None and floor > policy.slow_reference:
-        # Its rounds would cost far more than they tell; a second run if the first was disturbed.
-        held = reference(1)
-        if held > floor * (1 + policy.disturbed):
-            held = min(held, reference(1))
+    held = _slow(reference, policy, floor)
     lengths = _slice_lengths((reference, candidate) if held is None else (_known(held), candidate), policy)
 
     def take_round() -> _Round:
@@ -115,7 +110,7 @@ def time_kernel(
         stopped_early = bool(judged) and math.exp(_log_ratio(judged)) * policy.give_up_at < best_ratio
         if stopped_early or _precise(calm, policy):
             break
-        if time.monotonic() > deadline and len(rounds) >= 3:
+        if time.monotonic() > deadline and len(rounds) >= (3 if held is None else 1):
             break
     is_calm = _enough(calm, rounds, 1 if stopped_early else policy.min_rounds)
     used = calm if is_calm else rounds
@@ -212,6 +207,21 @@ def _slice_lengths(kernels: Sequence[Slice], policy: TimingPolicy) -> list[tuple
             break
         found.append(tuple(_repeats(kernel, seconds) for kernel in kernels))
     return list(dict.fromkeys(found))
+
+
+def _slow(reference: Slice, policy: TimingPolicy, floor: float | None) -> float | None:
+    """Seconds of a reference whose rounds would cost far more than they tell; None if it is not that slow.
+
+    It is run once, and again if that was disturbed.
+    """
+    if floor is not None and floor <= policy.slow_reference:
+        return None
+    seconds = reference(1)
+    if seconds <= policy.slow_reference:
+        return None
+    if floor is not None and seconds > floor * (1 + policy.disturbed):
+        seconds = min(seconds, reference(1))
+    return seconds
 
 
 def _known(seconds: float) -> Slice:

@@ -109,6 +109,7 @@ class _Form:
     Attributes:
         searches: of every dispatch that can be measured, heaviest first; `chosen` of those worth it.
         left: why others are left to IREE, by key.
+        unmeasured: dispatches whose default could not be measured: what they take is not known.
         untunable: seconds of one inference in dispatches that cannot be searched, where it was asked.
     """
 
@@ -117,6 +118,7 @@ class _Form:
     searches: list[WorkloadSearch] = field(default_factory=list)
     chosen: list[WorkloadSearch] = field(default_factory=list)
     left: dict[str, str] = field(default_factory=dict)
+    unmeasured: int = 0
     untunable: float = 0.0
 
     @property
@@ -213,7 +215,7 @@ class _Tuning:
             f"layouts: after a first look at both, dispatches are thought to come to {1e3 * own:.3g} ms as the model "
             f"has them and to {1e3 * other:.3g} ms under {changed.base.layouts}"
         )
-        return kept if own <= other else changed
+        return kept if (kept.unmeasured, own) <= (changed.unmeasured, other) else changed
 
     def _search(self, form: _Form, options: TuneOptions) -> list[str]:
         """Search the dispatches of a form, and show how all of them stand."""
@@ -266,6 +268,7 @@ class _Tuning:
                 )
             except MeasureError as error:
                 form.left[dispatch.workload.key] = str(error)
+                form.unmeasured += 1
             self._say(f"measured IREE's default for {dispatch.workload.label}", 1)
         form.searches = sorted(searches, key=lambda search: -search.weight)
         form.chosen = self._chosen(form)
