@@ -76,9 +76,9 @@ def mismatch(workload: Workload, dtype: str, wanted: np.ndarray, got: np.ndarray
     if dtype not in _EPSILON:
         return 0.0 if np.array_equal(wanted, got) else float("inf")
     finite = np.isfinite(wanted)
-    both = np.isfinite(got)
-    if not (finite.all() and both.all()):
-        if not np.array_equal(finite, both) or not np.array_equal(wanted[~finite], got[~finite], equal_nan=True):
+    alike = np.isfinite(got)
+    if not (finite.all() and alike.all()):
+        if not np.array_equal(finite, alike) or not np.array_equal(wanted[~finite], got[~finite], equal_nan=True):
             return float("inf")
         if not finite.any():
             return float("inf")
