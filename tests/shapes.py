@@ -86,6 +86,31 @@ def convolution_nhwc(channels: int, filters: int, size: int, kernel: int, stride
     return _function(f"%lhs: {image}, %rhs: {weights}", body, result, consumer, 4, "f32", filters)
 
 
+def convolution_panels(
+    channels: int, panels: int, lanes: int, size: int, kernel: int, stride: int = 1, consumer: str = ""
+) -> str:
+    """A 2-D convolution with channels last, of one batch, whose filters are cut into panels of output channels."""
+    span = (size - 1) * stride + kernel
+    image, weights = tensor([span, span, channels]), tensor([panels, kernel, kernel, channels, lanes])
+    result = tensor([size, size, panels, lanes])
+    loops, step = "(y, x, p, l, h, w, c)", f" * {stride}" if stride > 1 else ""
+    maps = [f"(y{step} + h, x{step} + w, c)", "(p, h, w, c, l)", "(y, x, p, l)"]
+    kinds = ", ".join(['"parallel"'] * 4 + ['"reduction"'] * 3)
+    body = f"""
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : {result}
+  %init = linalg.fill ins(%zero : f32) outs(%empty : {result}) -> {result}
+  %root = linalg.generic {{
+      indexing_maps = [{", ".join(f"affine_map<{loops} -> {each}>" for each in maps)}], iterator_types = [{kinds}]}}
+      ins(%lhs, %rhs : {image}, {weights}) outs(%init : {result}) {{
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %p = arith.mulf %a, %b : f32
+    %s = arith.addf %c, %p : f32
+    linalg.yield %s : f32
+  }} -> {result}"""
+    return _function(f"%lhs: {image}, %rhs: {weights}", body, result, consumer, 4, "f32", lanes)
+
+
 def convolution_grouped(groups: int, channels: int, filters: int, size: int, kernel: int, consumer: str = "") -> str:
     """A 2-D convolution in groups, NCHW, of one batch."""
     span = size + kernel - 1

@@ -10,7 +10,15 @@ import pytest
 from conftest import QUICK, workload_of
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from shapes import contraction, convolution, convolution_grouped, convolution_nhwc, depthwise, pooling
+from shapes import (
+    contraction,
+    convolution,
+    convolution_grouped,
+    convolution_nhwc,
+    convolution_panels,
+    depthwise,
+    pooling,
+)
 
 from tcl_iree.errors import ScheduleError
 from tcl_iree.measure.builder import Builder, Candidate
@@ -39,6 +47,9 @@ CASES = {
     "convolution_channels_last": convolution_nhwc(8, 32, 14, 3, consumer="bias"),
     "convolution_channels_last_strided": convolution_nhwc(6, 16, 7, 3, stride=2),
     "pointwise_channels_last_strided": convolution_nhwc(16, 32, 7, 1, stride=2, consumer="bias"),
+    "convolution_channels_last_odd": convolution_nhwc(5, 52, 6, 3, consumer="bias"),
+    "convolution_panels": convolution_panels(8, 4, 32, 7, 3, consumer="bias"),
+    "convolution_panels_strided": convolution_panels(16, 3, 16, 7, 1, stride=2),
     "convolution_grouped": convolution_grouped(2, 8, 16, 8, 3, consumer="relu"),
     "matmul_f16": contraction({"m": 32, "n": 64, "k": 48}, dtype="f16"),
     "matmul_i8": contraction({"m": 32, "n": 64, "k": 48}, dtype="i8", accumulator="i32"),
@@ -184,6 +195,23 @@ def test_random_convolutions(
         channels, filters = (data.draw(st.sampled_from([3, 8, 16, 20, 31, 64])) for _ in range(2))
         dilation = data.draw(st.sampled_from([1, 1, 2]))
         text = convolution(channels, filters, size, kernel, stride, dilation, consumer)
+    _check_text(text, tmp_path_factory, target, tools, data.draw(st.integers(0, 10**6), "seed"))
+
+
+@pytest.mark.long
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_random_convolutions_with_channels_last(
+    data: st.DataObject, tmp_path_factory: pytest.TempPathFactory, target: Target, tools
+) -> None:
+    size, kernel = data.draw(st.sampled_from([2, 5, 7, 9, 14, 28])), data.draw(st.sampled_from([1, 3, 5]))
+    stride, consumer = data.draw(st.sampled_from([1, 2])), data.draw(st.sampled_from(["", "relu", "bias"]))
+    channels, panels = data.draw(st.sampled_from([3, 8, 20, 31, 64])), data.draw(st.sampled_from([1, 2, 3, 8]))
+    lanes = data.draw(st.sampled_from([8, 16, 20, 31, 32, 64]))
+    if data.draw(st.booleans()):
+        text = convolution_panels(channels, panels, lanes, size, kernel, stride, consumer)
+    else:
+        text = convolution_nhwc(channels, panels * lanes, size, kernel, stride, consumer)
     _check_text(text, tmp_path_factory, target, tools, data.draw(st.integers(0, 10**6), "seed"))
 
 

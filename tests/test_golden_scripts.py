@@ -11,7 +11,7 @@ from random import Random
 
 import pytest
 from conftest import workload_of
-from shapes import attention, contraction, convolution, depthwise, pooling
+from shapes import attention, contraction, convolution, convolution_panels, depthwise, pooling
 
 from tcl_iree.target import Target
 from tcl_iree.transform_dialect.families import FAMILIES, family_of
@@ -41,6 +41,7 @@ CASES = {
     "contraction": (MATMUL, CPU),
     "packed": (contraction({"m": 32, "n": 96, "k": 64}, rhs="nk"), CPU),
     "convolution": (convolution(16, 32, 28, 3, consumer="relu"), CPU),
+    "filter_panels": (convolution_panels(16, 4, 32, 14, 3, consumer="bias"), CPU),
     "window": (depthwise(12, 14, 3, consumer="relu"), CPU),
     "strided_pooling": (pooling(32, 14, 3, stride=2), CPU),
     "config": (MATMUL, CPU),

@@ -18,6 +18,7 @@ from tcl_iree.frontend import Model, extract, load_model
 from tcl_iree.frontend.iree_compile import compile_model
 from tcl_iree.frontend.model_ops import model_ops
 from tcl_iree.target import Target
+from tcl_iree.transform_dialect.cpu_limits import cpu_limits
 from tcl_iree.transform_dialect.graph_layouts import Layouts
 from tcl_iree.transform_dialect.library import Library, merge
 from tcl_iree.transform_dialect.library_text import library_flags
@@ -100,6 +101,21 @@ def test_a_result_that_must_be_unpacked_is_transposed(target: Target) -> None:
     assert not changed[1].untunable
 
 
+def test_filters_are_whole_or_cut_into_panels(target: Target) -> None:
+    """Channels that panels of two vectors do not divide stay whole."""
+    base, width = choose_base("plain", target, None), 2 * cpu_limits(target, "f32").lanes
+    model = imported(nn.Sequential(nn.Conv2d(16, 4 * width, 3), nn.Conv2d(4 * width, width + 8, 3)), 1, 16, 10, 10)
+    whole, cut = with_layouts(model, target, base), with_layouts(model, target, base, cut=True)
+    assert whole
+    assert cut
+    sizes = [
+        sorted(max(operand.shape for operand in entry.workload.root.operands if operand.is_output) for entry in made)
+        for made in (whole[1].dispatches, cut[1].dispatches)
+    ]
+    assert sizes == [[(6, 6, width + 8), (8, 8, 4 * width)], [(6, 6, width + 8), (8, 8, 4, width)]]
+    assert with_layouts(imported(nn.Linear(24, 48), 4, 24), target, base, cut=True) is None
+
+
 def test_dispatches_that_are_left_to_iree_count_too(small: Model, target: Target, tmp_path: Path) -> None:
     base = choose_base("plain", target, None)
     held = formed(small, target, base)
@@ -114,6 +130,8 @@ def test_scripts_are_read_back(layouts: Layouts) -> None:
     for schedule in every:
         assert layouts.parse(layouts.script(schedule)) == schedule
     assert layouts.usual() in every
+    assert layouts.usual(cut=True) in every
+    assert layouts.usual(cut=True) != layouts.usual()
 
 
 def test_an_edited_script_and_a_foreign_schedule_are_refused(layouts: Layouts, target: Target) -> None:

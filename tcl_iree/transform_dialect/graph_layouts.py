@@ -37,7 +37,8 @@ class Layouts:
     Decisions:
         conv_panel, matmul_panel, pool_panel: the widest panels; an op gets the widest that divides its channels. 0
             leaves these ops as they are. -1 makes one panel of all channels: then nothing stands between a convolution
-            and the padding of the next, and IREE stores the one straight into the other.
+            and the padding of the next, and IREE stores the one straight into the other. So has a convolution whose
+            channels no panel of two vectors divides.
         depthwise: whether depthwise convolutions have channels last as well.
         attention: whether attention is taken apart into two products and a softmax, each with schedules of its own.
     """
@@ -54,15 +55,13 @@ class Layouts:
 
     def decisions(self) -> tuple[Decision, ...]:
         """What is to be decided for this model; only 0 where it has no such ops."""
-        lanes = cpu_limits(self.target, "f32").lanes
-        wide = tuple(width for width in (2 * lanes, 4 * lanes) if width >= _LEAST)
-        there = self._open()
+        wide, there = self._wide, self._open()
         return (
             Decision("attention", (False, True) if there["attention"] else (False,)),
             Decision("conv_panel", (0, *wide, _WHOLE) if there["conv"] else (0,)),
             Decision("depthwise", (False, True) if there["depthwise"] else (False,)),
             Decision("matmul_panel", (0, *wide) if there["matmul"] else (0,)),
-            Decision("pool_panel", (0, 2 * lanes) if there["pool"] else (0,)),
+            Decision("pool_panel", (0, wide[0]) if there["pool"] else (0,)),
         )
 
     def enumerate(self) -> Iterator[Schedule]:
@@ -74,10 +73,19 @@ class Layouts:
                     self.name, tuple((made.name, value) for made, value in zip(decisions, values, strict=True))
                 )
 
-    def usual(self, attention: bool = False) -> Schedule:
-        """The widest panels everywhere, which is best most often; attention whole, or taken apart if there is any."""
-        widest = {decision.name: decision.choices[-1] for decision in self.decisions()}
-        return Schedule(self.name, tuple((widest | {"attention": attention and widest["attention"]}).items()))
+    def usual(self, attention: bool = False, cut: bool = False) -> Schedule:
+        """The widest panels everywhere.
+
+        Args:
+            attention: take it apart if there is any.
+            cut: filters of convolutions in panels as wide as register tiles are, not in one of all channels. Then a
+                schedule reads them one after the other, but convolutions no longer write into the padding of the next.
+        """
+        made = {decision.name: decision.choices[-1] for decision in self.decisions()}
+        made["attention"] = attention and made["attention"]
+        if cut and made["conv_panel"]:
+            made["conv_panel"] = self._wide[0]
+        return Schedule(self.name, tuple(made.items()))
 
     def script(self, schedule: Schedule) -> str:
         """The script of a schedule.
@@ -125,6 +133,12 @@ class Layouts:
             raise ScheduleError("the graph script is not what its own decisions give; it was edited or is older")
         return schedule
 
+    @property
+    def _wide(self) -> tuple[int, ...]:
+        """Widths of panels: two and four vectors."""
+        lanes = max(_LEAST // 2, cpu_limits(self.target, "f32").lanes)
+        return 2 * lanes, 4 * lanes
+
     def _open(self) -> dict[str, list[ModelOp]]:
         """The ops of each sort that can be packed at all."""
         return {
@@ -150,9 +164,9 @@ class Layouts:
         for op in there["conv"] if schedule["conv_panel"] else ():
             batch, *rest = op.shape
             height, width, channels = (*rest[1:], rest[0]) if op.kind == CONV_NCHW else rest
-            if panel := _panel(channels, schedule["conv_panel"]):
-                shape = (batch, height, width, channels)
-                yield Packed(CONV_NHWC, _type(op, shape), (0, 0, 0, panel, 0, 0, 0), weights=(3, 0, 1, 2))
+            panel = _panel(channels, schedule["conv_panel"], self._wide[0]) or channels
+            shape = (batch, height, width, channels)
+            yield Packed(CONV_NHWC, _type(op, shape), (0, 0, 0, panel, 0, 0, 0), weights=(3, 0, 1, 2))
         for op in there["pool"] if schedule["pool_panel"] else ():
             if panel := _panel(op.shape[1], schedule["pool_panel"]):
                 yield Packed(op.kind, _type(op), (0, panel, 0, 0, 0, 0), image=(0, 2, 3, 1))
@@ -163,11 +177,9 @@ class Layouts:
                 yield Packed(op.kind, _type(op), (*[0] * batch_loops, 0, panel, 0), weights=outer)
 
 
-def _panel(channels: int, widest: int) -> int:
+def _panel(channels: int, widest: int, least: int = _LEAST) -> int:
     """The widest panel that divides the channels, 0 if there is none worth it."""
-    if widest == _WHOLE:
-        return channels
-    return next((width for width in (widest, widest // 2, widest // 4) if width >= _LEAST and channels % width == 0), 0)
+    return next((width for width in (widest, widest // 2, widest // 4) if width >= least and channels % width == 0), 0)
 
 
 def _type(op: ModelOp, shape: Sequence[int] | None = None) -> str:

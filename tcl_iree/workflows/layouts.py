@@ -31,22 +31,25 @@ def formed(model: Model, target: Target, base: Base) -> Extraction:
     return extraction
 
 
-def with_layouts(model: Model, target: Target, base: Base) -> tuple[Base, Extraction] | None:
+def with_layouts(model: Model, target: Target, base: Base, cut: bool = False) -> tuple[Base, Extraction] | None:
     """The same flags with channels last and weights packed while compiling, and the dispatches of that.
 
     Attention that no family can schedule is taken apart: IREE's own code for it is slow.
 
+    Args:
+        cut: filters of convolutions in narrow panels, see `Layouts.usual`.
+
     Returns:
-        None if the model has nothing that could be changed.
+        None if the model has nothing that could be changed, or nothing to cut.
 
     Raises:
         ModelError: the model does not compile that way.
     """
     family = Layouts(model_ops(model, target), target)
-    if not family.serves:
+    if not family.serves or (cut and family.usual() == family.usual(cut=True)):
         return None
     for attention in (False, True):
-        schedule = family.usual(attention)
+        schedule = family.usual(attention, cut)
         changed = replace(base, layouts=schedule, graph=family.script(schedule))
         extraction = formed(model, target, changed)
         if not _unserved_attention(extraction, target):

@@ -46,8 +46,8 @@ from tcl_iree.workflows.workload_search import Winner, WorkloadSearch
 
 _DEFAULT_WINS = "IREE's default is the best found"
 _RETIMED = 8
-# Trials a workload, and share of the time, of the look at each of two layouts that decides between them.
-_LOOK, _LOOK_SHARE = 4, 0.2
+# Trials a workload, and share of the time, of the looks at all layouts that decide between them.
+_LOOK, _LOOK_SHARE = 4, 0.4
 # A trial has to be put into an order; the best are timed again, and then for longer.
 _SEARCHING = TimingPolicy(round_seconds=0.02, max_rounds=12, precision=0.02, patience=0.7, give_up_at=1.4)
 _RETIMING = TimingPolicy(patience=8.0)
@@ -192,30 +192,32 @@ class _Tuning:
     # The search.
 
     def _laid_out(self, kept: _Form, builder: Builder, runner: Runner) -> _Form:
-        """The model with the layouts it has or with others, whichever promises more after a short search of both."""
+        """The model with the layouts it has or with others, whichever promises most after a short search of each."""
         wanted = self._options.layouts
-        changed = None if wanted == KEEP else self._changed(kept.base)
-        forms = [changed] if changed and wanted == CHANGE else [kept, changed] if changed else [kept]
+        changed = [] if wanted == KEEP else self._changed(kept.base)
+        forms = changed if changed and wanted == CHANGE else [kept, *changed]
         records = self._database.schedules()
-        similar = self._similar(records, [kept, *forms])
+        similar = self._similar(records, [kept, *changed])
         for form in forms:
             self._open_searches(form, records, similar, builder, runner)
-        if not changed or changed is forms[0]:
+        if len(forms) == 1:
             return forms[0]
         options = self._options
-        limit = options.time_limit and _LOOK_SHARE * options.time_limit
+        limit = options.time_limit and _LOOK_SHARE * options.time_limit / len(forms)
         short = replace(options, trials=min(_LOOK, options.budget), effort="default", time_limit=limit)
-        for form in (kept, changed):
+        for form in forms:
             self._say(f"a first look at {form.base.name}")
             self._search(form, short)
             form.untunable = untunable_seconds(self._model, self._target, form.base, form.extraction, self._directory)
-        rates = Rates.of([*kept.stands, *changed.stands])
-        own, other = (form.untunable + rates.promise(form.stands) for form in (kept, changed))
-        self._notes.append(
-            f"layouts: after a first look at both, dispatches are thought to come to {1e3 * own:.3g} ms as the model "
-            f"has them and to {1e3 * other:.3g} ms under {changed.base.layouts}"
-        )
-        return kept if (kept.unmeasured, own) <= (changed.unmeasured, other) else changed
+        rates = Rates.of([stand for form in forms for stand in form.stands])
+        thought = [form.untunable + rates.promise(form.stands) for form in forms]
+        each = [
+            f"{1e3 * seconds:.3g} ms {f'under {form.base.layouts}' if form.base.graph else 'as the model has them'}"
+            for form, seconds in zip(forms, thought, strict=True)
+        ]
+        self._notes.append(f"layouts: after a first look, dispatches are thought to come to {', to '.join(each)}")
+        order = sorted(range(len(forms)), key=lambda index: (forms[index].unmeasured, thought[index]))
+        return forms[order[0]]
 
     def _search(self, form: _Form, options: TuneOptions) -> list[str]:
         """Search the dispatches of a form, and show how all of them stand."""
@@ -228,15 +230,18 @@ class _Tuning:
         self.interrupted |= INTERRUPTED in notes
         return notes
 
-    def _changed(self, base: Base) -> _Form | None:
-        """The model's dispatches with channels last and packed weights; None where that cannot be."""
+    def _changed(self, base: Base) -> list[_Form]:
+        """The model's dispatches with channels last, and filters whole or in panels; none where that cannot be."""
+        found = []
         try:
-            self._say(f"forming dispatches under {base.name} with other layouts")
-            changed = with_layouts(self._model, self._target, base)
-            return _Form(changed[0], placed(changed[1], self._around)) if changed else None
+            for cut in (False, True):
+                self._say(f"forming dispatches under {base.name} with other layouts")
+                changed = with_layouts(self._model, self._target, base, cut)
+                if changed and not any(_same(changed[1], form.extraction) for form in found):
+                    found.append(_Form(changed[0], placed(changed[1], self._around)))
         except TclIreeError as error:
-            self._notes.append(f"the layouts are the model's own, since with others it does not compile: {error}")
-            return None
+            self._notes.append(f"with other layouts the model does not compile: {error}")
+        return found
 
     def _similar(self, records: Mapping[str, ScheduleRecord], forms: Sequence[_Form]) -> Similar | None:
         """What to start from, the model's own workloads in all its forms left out; None where no model guides."""
@@ -474,6 +479,12 @@ class _Tuning:
             error=winner.timing.ratio_error if winner and winner.timing else None,
             status=status if used else self._left.get(key, _DEFAULT_WINS if tried else "nothing was tried"),
         )
+
+
+def _same(one: Extraction, other: Extraction) -> bool:
+    """Whether two ways to form a model's dispatches come to the same."""
+    first, second = ({entry.workload.key for entry in made.dispatches} for made in (one, other))
+    return first == second
 
 
 def _tuned(winner: Winner) -> Tuned:

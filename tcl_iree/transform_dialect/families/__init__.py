@@ -11,6 +11,7 @@ from tcl_iree.transform_dialect.families.cuda_mma import CudaMma
 from tcl_iree.transform_dialect.families.cuda_reduction import CudaReduction
 from tcl_iree.transform_dialect.families.cuda_simt import CudaSimt
 from tcl_iree.transform_dialect.families.elementwise import Elementwise
+from tcl_iree.transform_dialect.families.filter_panels import FilterPanels
 from tcl_iree.transform_dialect.families.gpu_threads import GpuThreads
 from tcl_iree.transform_dialect.families.packed import Packed
 from tcl_iree.transform_dialect.families.reduction import Reduction
@@ -23,6 +24,7 @@ FAMILIES: tuple[Family, ...] = (
     Contraction(),
     Packed(),
     Convolution(),
+    FilterPanels(),
     Window(),
     StridedPooling(),
     Attention(),

@@ -17,6 +17,7 @@ from functools import cache
 
 from tcl_iree.target import Target
 from tcl_iree.transform_dialect.backend import lower_to_vectors_and_buffers
+from tcl_iree.transform_dialect.cpu_limits import CpuLimits
 from tcl_iree.transform_dialect.family import Decision
 from tcl_iree.transform_dialect.fused_ops import FusedOps, segment_widths
 from tcl_iree.transform_dialect.names import GENERIC
@@ -88,28 +89,16 @@ class Convolution(RegisterTiles[Dims]):
     def decisions(self, workload: Workload, target: Target) -> tuple[Decision, ...]:
         """See `Family`."""
         view, dims = self.found(workload)
-        limits = self.limits(view, target)
-        lanes, rows, k = view.size(dims.lanes), view.size(dims.rows), view.size(dims.k)
-        widths = [limits.lanes * factor for factor in (1, 2, 4) if limits.lanes * factor <= lanes]
-        return (
-            Decision("extra_workgroup", spread(divisors(dims.largest_extra(view)), 6)),
-            Decision("row_workgroup", spread([size for size in divisors(rows) if size >= min(rows, 4)], 6)),
-            Decision("rows", tuple(size for size in (2, 3, 4, 5, 6, 7, 8, 10, 12, 14) if size <= rows) or (1,)),
-            Decision("lanes", tuple(widths) or (1 << (lanes.bit_length() - 1),)),
-            Decision("k_block", spread([size for size in divisors(k) if size > 1], 6) or (1,)),
-            Decision("k_step", tuple(size for size in (1, 2, 4) if k % size == 0)),
-        )
+        return tile_sizes(view, dims, self.limits(view, target))
 
     def why_illegal(self, schedule: Schedule, workload: Workload, target: Target) -> str | None:
         """See `Family`."""
         view, dims = self.found(workload)
-        rows, block = schedule["rows"], schedule["k_block"]
-        left = schedule["row_workgroup"] % rows
-        if 1 in (rows, left, block) or 1 in segment_widths(view.size(dims.lanes), schedule["lanes"]):
-            return "a loop of one iteration would be left, which the vectorizer cannot take"
-        if block % schedule["k_step"]:
-            return "k_step does not divide the block of k"
-        return self.why_not_tile(schedule, view, dims, target) or self.why_not_alone(schedule, view, dims, target)
+        return (
+            why_not_products(schedule, view.size(dims.lanes))
+            or self.why_not_tile(schedule, view, dims, target)
+            or self.why_not_alone(schedule, view, dims, target)
+        )
 
     def emit(self, script: Script, schedule: Schedule, workload: Workload, target: Target) -> None:
         """See `Family`."""
@@ -126,23 +115,58 @@ class Convolution(RegisterTiles[Dims]):
         segments = ops.segment(dims.lanes, view.size(dims.lanes), schedule["lanes"])
         for number, _ in enumerate(segments):
             script.phase(f"Panel {number}: rows, blocks of input channels, window positions.")
-            loop = ops.tile_parallel({dims.rows: schedule["rows"]}, "rows", number)[0]
-            if schedule["k_block"] < view.size(dims.k):
-                ops.tile_root({dims.k: schedule["k_block"]}, "k_block", number)
-            if dims.window:
-                ops.tile_root(dict.fromkeys(dims.window, 1), "window", number)
-            if schedule["row_workgroup"] % schedule["rows"]:
-                script.peel(loop, "rows")
+            tile_panel(ops, schedule, dims, number)
         ops.tile_result_fill(dims.lanes, view.size(dims.lanes), schedule["lanes"])
-        script.phase("Drop loops of one iteration; what is left are small matrix products.")
-        script.canonicalize(fold_units=True)
-        script.run_pass("iree-global-opt-convert-strided-contraction-to-contraction")
-        kinds = ["parallel", "parallel", "reduction"]
-        if _first_loop(dims) != min(dims.rows, dims.lanes):  # the vectorizer wants the first operand's loop first
-            script.interchange_each(script.match_all([GENERIC], "product", kinds), [1, 0, 2], "product")
-        script.tile(script.match_all([GENERIC], "product", kinds), [0, 0, schedule["k_step"]], "k")
-        script.canonicalize()
-        lower_to_vectors_and_buffers(script)
+        lower_products(script, schedule, dims)
+
+
+def tile_sizes(view: View, dims: Dims, limits: CpuLimits) -> tuple[Decision, ...]:
+    """How large workgroups, register tiles and blocks of input channels may be."""
+    lanes, rows, k = view.size(dims.lanes), view.size(dims.rows), view.size(dims.k)
+    widths = [limits.lanes * factor for factor in (1, 2, 4) if limits.lanes * factor <= lanes]
+    return (
+        Decision("extra_workgroup", spread(divisors(dims.largest_extra(view)), 6)),
+        Decision("row_workgroup", spread([size for size in divisors(rows) if size >= min(rows, 4)], 6)),
+        Decision("rows", tuple(size for size in (2, 3, 4, 5, 6, 7, 8, 10, 12, 14) if size <= rows) or (1,)),
+        Decision("lanes", tuple(widths) or (1 << (lanes.bit_length() - 1),)),
+        Decision("k_block", spread([size for size in divisors(k) if size > 1], 6) or (1,)),
+        Decision("k_step", tuple(size for size in (1, 2, 4) if k % size == 0)),
+    )
+
+
+def why_not_products(schedule: Schedule, lanes: int) -> str | None:
+    """Why so many lanes of a workgroup cannot be cut into small matrix products, or None if they can."""
+    rows, block = schedule["rows"], schedule["k_block"]
+    left = schedule["row_workgroup"] % rows
+    if 1 in (rows, left, block) or 1 in segment_widths(lanes, schedule["lanes"]):
+        return "a loop of one iteration would be left, which the vectorizer cannot take"
+    if block % schedule["k_step"]:
+        return "k_step does not divide the block of k"
+    return None
+
+
+def tile_panel(ops: FusedOps, schedule: Schedule, dims: Dims, number: int) -> None:
+    """Tile one panel of lanes down to single window positions: rows, blocks of input channels, the window."""
+    loop = ops.tile_parallel({dims.rows: schedule["rows"]}, "rows", number)[0]
+    if schedule["k_block"] < ops.view.size(dims.k):
+        ops.tile_root({dims.k: schedule["k_block"]}, "k_block", number)
+    if dims.window:
+        ops.tile_root(dict.fromkeys(dims.window, 1), "window", number)
+    if schedule["row_workgroup"] % schedule["rows"]:
+        ops.script.peel(loop, "rows")
+
+
+def lower_products(script: Script, schedule: Schedule, dims: Dims) -> None:
+    """Lower what `tile_panel` leaves."""
+    script.phase("Drop loops of one iteration; what is left are small matrix products.")
+    script.canonicalize(fold_units=True)
+    script.run_pass("iree-global-opt-convert-strided-contraction-to-contraction")
+    kinds = ["parallel", "parallel", "reduction"]
+    if _first_loop(dims) != min(dims.rows, dims.lanes):  # the vectorizer wants the first operand's loop first
+        script.interchange_each(script.match_all([GENERIC], "product", kinds), [1, 0, 2], "product")
+    script.tile(script.match_all([GENERIC], "product", kinds), [0, 0, schedule["k_step"]], "k")
+    script.canonicalize()
+    lower_to_vectors_and_buffers(script)
 
 
 def _first_loop(dims: Dims) -> int:
