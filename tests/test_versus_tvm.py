@@ -58,7 +58,9 @@ def test_every_contraction_and_convolution_in_f32_is_described() -> None:
 
 
 @pytest.mark.parametrize(
-    "op", [conv_norm_relu(4, 6, 9, 3, 2), conv_norm_relu(6, 6, 7, groups=6), pointwise(4, 6, 8, 2)], ids=str
+    "op",
+    [conv_norm_relu(4, 6, 9, 3, 2), conv_norm_relu(6, 6, 7, groups=6), pointwise(4, 6, 8, 2)],
+    ids=["strided", "depthwise", "pointwise"],
 )
 def test_a_described_convolution_computes_what_the_op_does(op: Op) -> None:
     op.module.eval()

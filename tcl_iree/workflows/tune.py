@@ -232,7 +232,7 @@ class _Tuning:
 
     def _changed(self, base: Base) -> list[_Form]:
         """The model's dispatches with channels last, and filters whole or in panels; none where that cannot be."""
-        found = []
+        found: list[_Form] = []
         try:
             for cut in (False, True):
                 self._say(f"forming dispatches under {base.name} with other layouts")
