@@ -105,7 +105,9 @@ def test_onnx(tmp_path: Path, target: Target) -> None:
 ZOO = {"bert-base": (6, 60), "gpt2-small": (6, 60), "resnet-50": (28, 50), "mobilenet-v2": (30, 50)}
 
 
-@pytest.mark.parametrize("name", ZOO)
+@pytest.mark.parametrize(
+    "name", [name if name == "mobilenet-v2" else pytest.param(name, marks=pytest.mark.long) for name in ZOO]
+)
 def test_zoo_models_export_alike_every_time(name: str, target: Target) -> None:
     distinct, per_inference = ZOO[name]
     first, second = (extract(load_model(f"zoo:{name}"), target) for _ in range(2))

@@ -263,8 +263,9 @@ def test_a_library_is_built_under_the_layouts_of_its_base(small: Model, target: 
 
 
 def test_a_guided_run_that_is_repeated_asks_for_the_same_schedules(
-    small: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    model = imported(nn.Sequential(nn.Conv2d(8, 64, 3), nn.ReLU(), nn.Conv2d(64, 24, 3)), 1, 8, 12, 12)
     left_out: list[set[str]] = []
 
     class Watched(Similar):
@@ -273,6 +274,9 @@ def test_a_guided_run_that_is_repeated_asks_for_the_same_schedules(
             super().__init__(database, records, target, own)
 
     monkeypatch.setattr("tcl_iree.workflows.tune.Similar", Watched)
+    # Which layouts promise most is a matter of time, and so not the same in every run.
+    monkeypatch.setattr("tcl_iree.workflows.tune.untunable_seconds", lambda *_: 0.0)
+    monkeypatch.setattr("tcl_iree.workflows.tune.Rates.promise", lambda *_: 1.0)
     options = {
         "target": TARGET,
         "trials": 2,
@@ -285,11 +289,12 @@ def test_a_guided_run_that_is_repeated_asks_for_the_same_schedules(
     tried = []
     with Database(tmp_path / "trials.db") as database:
         for _ in range(2):
-            found = tcl_iree.tune(small, database=database, **options)
-            assert any("layouts:" in note for note in found.report.notes), "both layouts were looked at"
+            found = tcl_iree.tune(model, database=database, **options)
+            (looked,) = [note for note in found.report.notes if "layouts:" in note]
+            assert looked.count(" ms ") == 3, "the model's own, filters whole, filters in panels"
             tried.append(set(database.schedules()))
             measured = {workload.key for workload in database.workloads()}
-            assert all(measured <= own for own in left_out), "the model's workloads under both layouts"
+            assert all(measured <= own for own in left_out), "the model's workloads under all layouts"
     assert len(tried[0]) > 5
     assert tried[0] == tried[1]
 

@@ -483,13 +483,14 @@ def test_programs_are_chosen_and_measured(
     capsys.readouterr()
     assert main(command) == 0
     first = json.loads(capsys.readouterr().out)
-    assert (first["labels"], first["validation"], first["measured"], first["known"]) == (8, 2, 10, 0)
+    assert (first["validation"], first["measured"], first["known"]) == (2, 10, 0)
+    assert 0 < first["labels"] <= 8, "those that were disturbed while they were timed teach nothing"
     assert first["pool"] == 12
     assert first["platform"] == target.key
     assert main(command) == 0
     again = json.loads(capsys.readouterr().out)
     assert (again["measured"], again["known"]) == (0, 10)
-    assert again["lineage"][1]["labels"] == 8
+    assert again["lineage"][1]["labels"] == again["labels"] == first["labels"]
 
 
 @pytest.mark.parametrize(

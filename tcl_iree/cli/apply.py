@@ -17,12 +17,12 @@ from tcl_iree.transform_dialect.library import Library
 from tcl_iree.workflows.apply import AppliedReport, apply_library
 
 
-def register(commands: Any) -> None:
+def register(commands: Any, summary: str) -> None:
     """Add the sub-command."""
     parser = add_command(
         commands,
         "apply",
-        "Compile a model with a library of schedules and check that each part of it took effect.",
+        summary,
         "  tcl-iree apply model.mlir out/library.mlir -o model.vmfb\n"
         "  tcl-iree apply zoo:resnet-50 library.mlir -o resnet.vmfb --json\n",
     )

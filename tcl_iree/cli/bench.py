@@ -15,12 +15,12 @@ from tcl_iree.workflows.bench import bench, bench_steps
 from tcl_iree.workflows.bench_workload import bench_workload
 
 
-def register(commands: Any) -> None:
+def register(commands: Any, summary: str) -> None:
     """Add the sub-command."""
     parser = add_command(
         commands,
         "bench",
-        "Time a model under IREE's own flag sets, interleaved, outputs checked, and show where the time goes.",
+        summary,
         "  tcl-iree bench model.mlir\n"
         "  tcl-iree bench zoo:resnet-50 --target cpu,threads=1 --scope quick\n"
         "  tcl-iree bench my_models.py:encoder --scope all --json\n"

@@ -18,12 +18,12 @@ from tcl_iree.workflows.layouts import CHANGE, KEEP
 _DEFAULTS = CollectOptions()
 
 
-def register(commands: Any) -> None:
+def register(commands: Any, summary: str) -> None:
     """Add the sub-command."""
     parser = add_command(
         commands,
         "collect",
-        "Measure random schedules of many workloads, to train cost models on. Cut it off at any time and run it again.",
+        summary,
         "  tcl-iree collect --networks zoo:resnet-18 zoo:bert-mini --target cpu,threads=1 --budget 2000 -o data/\n"
         "  tcl-iree collect --networks mine.py:encoder --per-workload 64 --db mine.db\n"
         "  tcl-iree collect --programs data/ --target cpu:sse4,threads=1 --per-workload 16 -o data/\n"

@@ -11,12 +11,12 @@ from tcl_iree.database import Database, export_parquet, import_parquet
 from tcl_iree.report.tables import console, table
 
 
-def register(commands: Any) -> None:
+def register(commands: Any, summary: str) -> None:
     """Add the sub-command and its own."""
     parser = add_command(
         commands,
         "db",
-        "Look at, export, import and merge databases of trials.",
+        summary,
         "  tcl-iree db info\n"
         "  tcl-iree db export trials.parquet\n"
         "  tcl-iree db import trials.parquet --db mine.db\n"

@@ -19,12 +19,12 @@ from tcl_iree.workflows.data import Programs
 from tcl_iree.workflows.train import judge
 
 
-def register(commands: Any) -> None:
+def register(commands: Any, summary: str) -> None:
     """Add the sub-command."""
     parser = add_command(
         commands,
         "eval",
-        "Compare trained cost models on the test workloads, beside guessing and a roofline.",
+        summary,
         "  tcl-iree eval models/mamba models/tlp --data data/\n"
         "  tcl-iree eval models/mamba --data mine.db --part validation --json\n",
     )

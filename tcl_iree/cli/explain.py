@@ -27,12 +27,12 @@ from tcl_iree.workflows.explain import explain, measured_workloads, target_key
 from tcl_iree.workflows.find_workload import find_workload
 
 
-def register(commands: Any) -> None:
+def register(commands: Any, summary: str) -> None:
     """Add the sub-command."""
     parser = add_command(
         commands,
         "explain",
-        "Say of one dispatch what was tried, what failed and why, what the cost model saw, and what mattered.",
+        summary,
         "  tcl-iree explain                                       what can be explained\n"
         "  tcl-iree explain 1f3c --target cpu,threads=1\n"
         '  tcl-iree explain "matmul 64x1024x288 f32 +1" --top 20 --json\n'

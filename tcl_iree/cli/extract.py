@@ -22,12 +22,12 @@ from tcl_iree.report.progress import progress
 from tcl_iree.report.tables import console, extraction_table
 
 
-def register(commands: Any) -> None:
+def register(commands: Any, summary: str) -> None:
     """Add the sub-command."""
     parser = add_command(
         commands,
         "extract",
-        "List the distinct dispatches of a model, and what cannot be tuned and why.",
+        summary,
         "  tcl-iree extract model.mlir\n"
         "  tcl-iree extract zoo:resnet-50 --target cpu:avx2\n"
         "  tcl-iree extract my_models.py:encoder --save payloads/ --json\n",

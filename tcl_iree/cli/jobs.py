@@ -36,12 +36,12 @@ from tcl_iree.workflows.unmeasured import build_unmeasured, sample_schedules
 from tcl_iree.workload.model import Workload
 
 
-def register(commands: Any) -> None:
+def register(commands: Any, summary: str) -> None:
     """Add the sub-command and its own."""
     parser = add_command(
         commands,
         "jobs",
-        "Build schedules here, measure them on another machine that has the device, and merge the results.",
+        summary,
         "  tcl-iree jobs pack zoo:resnet-50 resnet.jobs --target cuda:sm_80 --trials 64\n"
         "  tcl-iree jobs run resnet.jobs                  # on the machine with the GPU; writes resnet.results.db\n"
         "  tcl-iree jobs merge resnet.results.db          # back here\n",

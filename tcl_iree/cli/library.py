@@ -15,12 +15,12 @@ from tcl_iree.transform_dialect.library import Library, LibraryEntry, merge
 from tcl_iree.transform_dialect.library_text import compile_command, path_warning
 
 
-def register(commands: Any) -> None:
+def register(commands: Any, summary: str) -> None:
     """Add the sub-command and its own."""
     parser = add_command(
         commands,
         "library",
-        "Look into and merge libraries of schedules.",
+        summary,
         "  tcl-iree library show library.mlir\n  tcl-iree library merge resnet.mlir bert.mlir -o both.mlir\n",
     )
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)

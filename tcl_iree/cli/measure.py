@@ -29,12 +29,12 @@ from tcl_iree.workflows.trials import TrialSession
 from tcl_iree.workload.model import Workload
 
 
-def register(commands: Any) -> None:
+def register(commands: Any, summary: str) -> None:
     """Add the sub-command."""
     parser = add_command(
         commands,
         "measure",
-        "Build, verify and time transform scripts on one dispatch, beside IREE's default.",
+        summary,
         "  tcl-iree measure model.mlir script.mlir\n"
         "  tcl-iree measure zoo:bert-base a.mlir b.mlir@my_entry --dispatch 1f3c --target cpu,threads=1\n",
     )

@@ -13,12 +13,12 @@ from tcl_iree.report.tables import console, table
 from tcl_iree.report.transfer import lineage_table
 
 
-def register(commands: Any) -> None:
+def register(commands: Any, summary: str) -> None:
     """Add the sub-command."""
     parser = add_command(
         commands,
         "models",
-        "List the kinds of cost model, or describe trained ones.",
+        summary,
         "  tcl-iree models\n  tcl-iree models models/mamba models/tlp --json\n",
     )
     parser.add_argument("checkpoints", nargs="*", type=Path, metavar="NAME", help="as `tcl-iree train -o` wrote them")

@@ -10,12 +10,12 @@ from tcl_iree.report.tables import console, table
 from tcl_iree.target import Target, known_targets
 
 
-def register(commands: Any) -> None:
+def register(commands: Any, summary: str) -> None:
     """Add the sub-command."""
     parser = add_command(
         commands,
         "targets",
-        "List the targets: which compile and which run on this machine.",
+        summary,
         "  tcl-iree targets\n",
     )
     add_json(parser)

@@ -19,12 +19,12 @@ from tcl_iree.workflows.train import train
 from tcl_iree.workflows.tuned import writable_directory
 
 
-def register(commands: Any) -> None:
+def register(commands: Any, summary: str) -> None:
     """Add the sub-command."""
     parser = add_command(
         commands,
         "train",
-        "Train a cost model that ranks schedules without running them.",
+        summary,
         "  tcl-iree train --data data/ -o models/mamba\n"
         "  tcl-iree train --model tlp --data mine.db other.parquet --seed 1 --epochs 40 -o models/tlp\n"
         "  tcl-iree train --data mine.db --all --config width=32 -o models/mine\n",

@@ -20,12 +20,12 @@ from tcl_iree.workflows.tuned import writable_directory
 _DEFAULTS = TransferOptions()
 
 
-def register(commands: Any) -> None:
+def register(commands: Any, summary: str) -> None:
     """Add the sub-command."""
     parser = add_command(
         commands,
         "transfer",
-        "Teach a trained model one more platform from a few measured programs; it keeps what it knew.",
+        summary,
         "  tcl-iree transfer --from base --target cpu:avx2 --networks zoo:bert-mini --labels 512 -o models/two\n"
         "  tcl-iree transfer --from models/two --target cpu-avx512-t2 --data data/ --labels 256 -o models/three\n",
     )

@@ -29,12 +29,12 @@ from tcl_iree.workflows.tuned import JOBS, LIBRARY, MODULE, PAGE, REPORT, writab
 _DEFAULTS = TuneOptions()
 
 
-def register(commands: Any) -> None:
+def register(commands: Any, summary: str) -> None:
     """Add the sub-command."""
     parser = add_command(
         commands,
         "tune",
-        "Find schedules for a model's dispatches, compile it with them, and compare it with IREE's own flags.",
+        summary,
         "  tcl-iree tune model.mlir -o out/\n"
         "  tcl-iree tune zoo:resnet-50 --target cpu,threads=1 --trials 64 --strategy random -o out/\n"
         "  tcl-iree tune model.onnx --effort quick -o out/\n"
