@@ -51,7 +51,7 @@ def run(arguments: argparse.Namespace) -> None:
         else:
             model = load_model(arguments.model)
             step("imported", advance=1)
-            report = bench(model, target, arguments.scope, arguments.seconds, step)
+            report = bench(model, target, arguments.scope, arguments.seconds, step, profiled=True)
     if arguments.json:
         print_json(asdict(report))
         return

@@ -41,14 +41,16 @@ def bench(
     seconds: float = 20.0,
     say: Say = lambda text, advance: None,
     keep: Path | None = None,
+    profiled: bool = False,
 ) -> BenchReport:
-    """Compile `model` with every flag set, check that they agree, time them in turn, profile each.
+    """Compile `model` with every flag set, check that they agree, time them in turn.
 
     Args:
         scope: which flag sets, see `flag_sets`.
         seconds: time for the interleaved rounds.
         say: called with what is going on and how many steps were finished (`bench_steps` in all).
         keep: a directory where the compiled modules are left, each as `<flag set>.vmfb`.
+        profiled: see where the time of each goes as well.
 
     Raises:
         ModelError: the model does not compile even with no flags.
@@ -83,7 +85,7 @@ def bench(
         _fill_rows(rows, taken)
         best = min(usable, key=lambda made: statistics.median(taken[made.flag_set.name]))
         profiles = {}
-        for made in usable:
+        for made in usable if profiled else ():
             say(f"profiling {made.flag_set.name}", 0)
             profiles[made.flag_set.name] = _profile(made, runs, draws[0], target, taken)
         say("done", 1)
