@@ -31,7 +31,7 @@ class Space:
         weights = [1.0] * len(names)
         if "config" in names:
             weights[names.index("config")] = _CONFIG_WEIGHT
-        if "packed" in names and "contraction" in names:
+        if "packed" in names and not {"contraction", "filter_panels"}.isdisjoint(names):
             weights[names.index("packed")] = _PACKED_BESIDE_DIRECT_WEIGHT
         misses = 0
         while self.families and misses < _ATTEMPTS:
