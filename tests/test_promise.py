@@ -6,7 +6,7 @@ import pytest
 
 from tcl_iree.workflows.promise import Rates, Stand
 
-FAST = [Stand(1, 1e-3, 1e8, 1e6, True)] * 4  # 100 GFLOPS, 1 GB/s
+FAST = [Stand(1, 1e-3, 1e8, 1e6, False)] * 4  # 100 GFLOPS, 1 GB/s, after a look
 
 
 def copy(seconds: float) -> Stand:
@@ -19,7 +19,13 @@ def test_a_dispatch_that_had_no_trial_is_thought_to_come_near_the_others() -> No
     rates = Rates.of([*FAST, slow, copy(1e-4)])
     assert rates.flops == pytest.approx(1e11)
     assert rates.promise([slow]) == pytest.approx(2 * 1.5e-3)
-    assert rates.promise([FAST[0]]) == pytest.approx(1e-3), "what was measured counts where it is better"
+    assert rates.promise([Stand(1, 1e-3, 1e8, 1e6, True)]) == pytest.approx(1e-3), "a good default counts"
+
+
+def test_what_was_looked_at_is_taken_as_it_stands() -> None:
+    """Hope would hide what one layout makes worse."""
+    looked = Stand(1, 9e-3, 1e8, 1e6, False)
+    assert Rates.of([*FAST, looked]).promise([looked]) == pytest.approx(9e-3)
 
 
 def test_what_cannot_be_searched_stays_as_it_is() -> None:

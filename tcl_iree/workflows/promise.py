@@ -1,8 +1,9 @@
 """What the dispatches of a model may take once they are searched in full, judged after a first look at some of them.
 
-A look may end by its time long before every dispatch had its trials. Those that had none stand at IREE's default, which
-is poor for some layouts and says nothing of what schedules make of them. So each dispatch that can be searched is
-thought to come near the rates that others of the model have reached already, if it is not faster by now.
+A look is at the largest dispatches only. The others stand at IREE's default, which is poor for some layouts and says
+nothing of what schedules make of them. So each dispatch that can be searched but had no trial is thought to come near
+the rates that others of the model have reached already, if its default is not faster. Those that had trials are taken
+as they stand.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ class Stand:
         times: it runs in one inference.
         seconds: of one run with the best found so far, IREE's default included.
         flops, bytes: of one run, at least.
-        open: whether there are schedules to try.
+        open: whether there are schedules to try and none was tried.
     """
 
     times: int
@@ -47,6 +48,7 @@ class Rates:
     def of(stands: Sequence[Stand]) -> Rates:
         """The rates of a model's dispatches, in all the layouts that were looked at."""
         timed = [stand for stand in stands if stand.seconds > 0.0]
+        timed = [stand for stand in timed if not stand.open] or timed
         rates = [
             float(np.quantile([of(stand) / stand.seconds for stand in timed], _REACHED)) if timed else 0.0
             for of in (lambda stand: stand.flops, lambda stand: stand.bytes)

@@ -28,6 +28,7 @@ from tcl_iree.transform_dialect.library import Library, Tuned
 from tcl_iree.workflows.base_flags import Base, choose_base, with_stack
 from tcl_iree.workflows.bench import bench, bench_steps
 from tcl_iree.workflows.finished import Finished
+from tcl_iree.workflows.first_look import first_look
 from tcl_iree.workflows.guide import load_guide
 from tcl_iree.workflows.histories import dispatch_histories
 from tcl_iree.workflows.layouts import CHANGE, KEEP, formed, untunable_seconds, with_layouts
@@ -46,8 +47,8 @@ from tcl_iree.workflows.workload_search import Winner, WorkloadSearch
 
 _DEFAULT_WINS = "IREE's default is the best found"
 _RETIMED = 8
-# Trials a workload, and share of the time, of the looks at all layouts that decide between them.
-_LOOK, _LOOK_SHARE = 4, 0.4
+# Trials a computation and layout, and share of the time, of the look that decides between layouts.
+_LOOK, _LOOK_SHARE = 8, 0.4
 # A trial has to be put into an order; the best are timed again, and then for longer.
 _SEARCHING = TimingPolicy(round_seconds=0.02, max_rounds=12, precision=0.02, patience=0.7, give_up_at=1.4)
 _RETIMING = TimingPolicy(patience=8.0)
@@ -130,7 +131,7 @@ class _Form:
                 search.default_seconds / max(1.0, search.best_ratio()),
                 search.dispatch.workload.flops,
                 search.dispatch.workload.bytes,
-                search in self.chosen,
+                search in self.chosen and not search.asked,
             )
             for search in self.searches
         ]
@@ -163,7 +164,8 @@ class _Tuning:
         with Builder(target, with_stack(form.base.flag_set, target).flags) as builder:
             with Runner(target, _SEARCHING) as runner:
                 form = self._laid_out(form, builder, runner)
-                self._notes += self._search(form, options)
+                if not self.interrupted:
+                    self._notes += self._search(form, options)
             self._left = form.left
             base, extraction, searches = form.base, form.extraction, form.searches
             with Runner(target, _RETIMING) as runner, ModelRuns(target) as runs:
@@ -203,11 +205,11 @@ class _Tuning:
         if len(forms) == 1:
             return forms[0]
         options = self._options
-        limit = options.time_limit and _LOOK_SHARE * options.time_limit / len(forms)
-        short = replace(options, trials=min(_LOOK, options.budget), effort="default", time_limit=limit)
+        limit = options.time_limit and _LOOK_SHARE * options.time_limit
+        if first_look([form.chosen for form in forms], min(_LOOK, options.budget), limit, self._say):
+            self.interrupted = True
+            self._notes.append(INTERRUPTED)
         for form in forms:
-            self._say(f"a first look at {form.base.name}")
-            self._search(form, short)
             form.untunable = untunable_seconds(self._model, self._target, form.base, form.extraction, self._directory)
         rates = Rates.of([stand for form in forms for stand in form.stands])
         thought = [form.untunable + rates.promise(form.stands) for form in forms]
