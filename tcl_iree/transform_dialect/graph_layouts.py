@@ -113,7 +113,8 @@ class Layouts:
         if schedule["conv_panel"] or schedule["depthwise"]:
             made.phase("Convolutions with channels last.")
             made.run_pass("iree-preprocessing-convert-conv-to-channels-last")
-        for packed in self._packed(schedule):
+        self._convolutions(made, schedule)
+        for packed in self._others(schedule):
             made.pack(packed)
         made.phase("What is packed and unpacked along the innermost dimension becomes a reshape.")
         made.apply_patterns("tensor.fold_into_pack_and_unpack", "linalg.fold_pack_unpack_into_empty")
@@ -159,14 +160,24 @@ class Layouts:
         made.run_pass("iree-codegen-decompose-pack-unpack-ops", use_only_reshapes=True)
         made.apply_patterns()
 
-    def _packed(self, schedule: Schedule) -> Iterator[Packed]:
-        there = self._open()
-        for op in there["conv"] if schedule["conv_panel"] else ():
+    def _convolutions(self, made: GraphScript, schedule: Schedule) -> None:
+        whole = False
+        for op in self._open()["conv"] if schedule["conv_panel"] else ():
             batch, *rest = op.shape
             height, width, channels = (*rest[1:], rest[0]) if op.kind == CONV_NCHW else rest
             panel = _panel(channels, schedule["conv_panel"], self._wide[0]) or channels
+            whole |= panel == channels
             shape = (batch, height, width, channels)
-            yield Packed(CONV_NHWC, _type(op, shape), (0, 0, 0, panel, 0, 0, 0), weights=(3, 0, 1, 2))
+            made.pack(Packed(CONV_NHWC, _type(op, shape), (0, 0, 0, panel, 0, 0, 0), weights=(3, 0, 1, 2)))
+        if whole:
+            made.phase("Panels of all channels are transposes, which compile in a fraction of the time.")
+            made.apply_patterns("tensor.fold_into_pack_and_unpack", "linalg.fold_pack_unpack_into_empty")
+            made.run_pass("iree-global-opt-simplify-pack-unpack")
+            made.run_pass("iree-codegen-decompose-pack-unpack-ops", use_only_reshapes=True)
+            made.apply_patterns()
+
+    def _others(self, schedule: Schedule) -> Iterator[Packed]:
+        there = self._open()
         for op in there["pool"] if schedule["pool_panel"] else ():
             if panel := _panel(op.shape[1], schedule["pool_panel"]):
                 yield Packed(op.kind, _type(op), (0, panel, 0, 0, 0, 0), image=(0, 2, 3, 1))
