@@ -82,7 +82,7 @@ def register(commands: Any, summary: str) -> None:
         choices=LAYOUTS,
         default=_DEFAULTS.layouts,
         help="keep the model's own, change them to channels last with weights packed while compiling (CPU), or let a "
-        "short search of both decide (default %(default)s)",
+        "short look at all of these decide (default %(default)s)",
     )
     parser.add_argument(
         "--scope",
