@@ -40,7 +40,7 @@ check: $(INSTALLED)
 	$(BIN)/lint-imports
 
 test: check $(ORACLE) $(BROWSER)
-	$(BIN)/python -m pytest -m "not long" --numprocesses 2 --dist loadfile
+	$(BIN)/python -m pytest -m "not long" --numprocesses 2 --dist loadfile --durations 20
 
 test-long: check $(ORACLE) $(BROWSER)
 	$(BIN)/python -m pytest

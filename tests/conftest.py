@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -31,6 +32,12 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(threads)
+
+
+@pytest.fixture
+def all_are_trusted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """How many of a few measurements are disturbed is up to the machine; tests/test_cost_models.py is about those."""
+    monkeypatch.setattr("tcl_iree.learning.groups._UNUSUAL", math.inf)
 
 
 @pytest.fixture(scope="session")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,12 +16,7 @@ from tcl_iree.learning.split import TEST, TRAIN, VALIDATION, load_split
 from tcl_iree.workflows.data import Programs
 
 PROGRAMS = 8
-
-
-@pytest.fixture(autouse=True)
-def _all_are_trusted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """How many of a few measurements are disturbed is up to the machine; tests/test_cost_models.py is about those."""
-    monkeypatch.setattr("tcl_iree.learning.groups._UNUSUAL", math.inf)
+pytestmark = pytest.mark.usefixtures("all_are_trusted")
 
 
 @pytest.fixture(scope="module")

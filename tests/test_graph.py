@@ -328,7 +328,7 @@ def _columns(layers: list[nn.Module], shape: tuple[int, ...]) -> int:
     return int(np.prod(nn.Sequential(*layers)(torch.zeros(shape)).shape[2:]))
 
 
-@pytest.mark.parametrize("seed", [*range(3), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(3, 16))])
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(1, 16))])
 def test_any_network_is_right_with_other_layouts(seed: int) -> None:
     module, shape = network(seed)
     inputs = torch.randn(shape)

@@ -19,6 +19,7 @@ from tcl_iree.target import Target
 from tcl_iree.transform_dialect.schedule import DEFAULT_FAMILY
 
 PROGRAMS = 6
+pytestmark = pytest.mark.usefixtures("all_are_trusted")
 
 
 def test_rank_correlation() -> None:
