@@ -1,6 +1,6 @@
 """What each part of the Mamba cost model brings, on validation: every variant trained alike, three seeds.
 
-All but one learn from labels alone, without a council, which costs a fifth of the time.
+All but two learn from labels alone, without a council, which takes a fraction of the time.
 
 python -m benchmarks.ablation --data benchmarks/data/
 python -m benchmarks.ablation --data benchmarks/data/ --variants whole 'no order' --seeds 0 --no-save
@@ -27,6 +27,7 @@ from tcl_iree.learning.council import CouncilModel
 from tcl_iree.learning.encoding import Arrays, Batch, Encoder, tensors
 from tcl_iree.learning.evaluation import evaluate, rank
 from tcl_iree.learning.mamba import MambaNetwork
+from tcl_iree.learning.models import make_model
 from tcl_iree.learning.neural import NeuralModel
 from tcl_iree.learning.ranking import lambda_rank
 from tcl_iree.learning.split import TRAIN, VALIDATION, load_split
@@ -163,7 +164,8 @@ def pairwise(scores: Tensor, labels: Tensor, valid: Tensor) -> Tensor:
 
 VARIANTS: dict[str, Callable[[], NeuralModel]] = {
     "whole": lambda: NeuralModel(MambaNetwork()),
-    "taught by four": lambda: CouncilModel(MambaNetwork()),
+    "taught by a council": lambda: _of("mamba"),
+    "taught by four Mambas": lambda: CouncilModel(MambaNetwork(), teachers=[lambda: NeuralModel(MambaNetwork())] * 4),
     "no workload": lambda: NeuralModel(NoWorkload()),
     "no target": lambda: NeuralModel(NoTarget()),
     "no rows of what is left": lambda: NeuralModel(NoNests()),
@@ -182,6 +184,12 @@ VARIANTS: dict[str, Callable[[], NeuralModel]] = {
     "all pairs alike": lambda: NeuralModel(MambaNetwork(), loss=pairwise),
     "LambdaRank, lists of 16": lambda: NeuralModel(MambaNetwork(), loss=_in_short_lists),
 }
+
+
+def _of(name: str) -> NeuralModel:
+    made = make_model(name)
+    assert isinstance(made, NeuralModel)
+    return made
 
 
 def _in_short_lists(scores: Tensor, labels: Tensor, valid: Tensor) -> Tensor:

@@ -250,7 +250,7 @@ def test_training_goes_on_where_it_was_cut_off(groups: list[Group], tmp_path: Pa
 
 def test_what_is_kept_learned_what_several_agree_on(groups: list[Group]) -> None:
     """Of programs that nobody measured and none of them saw, it thinks what all think together."""
-    teachers = [NeuralModel(MambaNetwork()) for _ in range(3)]
+    teachers = [make_model("mamba", {"teachers": 1}), make_model("tenset-mlp"), make_model("xgboost")]
     for seed, teacher in enumerate(teachers):
         teacher.fit(groups[:3], groups[3:], FitOptions(epochs=20, patience=30, seed=seed))
     kept = make_model("mamba", {"teachers": 3})

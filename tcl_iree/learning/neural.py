@@ -197,7 +197,7 @@ class NeuralModel(CostModel):
         self._fitted = copy.deepcopy(self.network.state_dict())
 
     def _optimizer(self, network: Network, rate: float) -> torch.optim.Optimizer:
-        return torch.optim.AdamW(network.parameters(), lr=rate, weight_decay=self.recipe.decay)
+        return torch.optim.AdamW(network.parameters(), lr=rate, weight_decay=self.recipe.decay, fused=True)
 
     def encode(self, group: Group) -> Arrays:
         """A group's candidates as the network reads them; the group remembers them."""
