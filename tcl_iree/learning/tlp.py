@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from tcl_iree.features.primitives import ARGUMENTS, PrimitiveEncoder
 from tcl_iree.features.steps import Candidate
@@ -111,7 +112,14 @@ class TlpNetwork(Network):
     def _rows(self, kinds: Tensor, arguments: Tensor, counts: Tensor) -> Tensor:
         one_hot = functional.one_hot(kinds, len(KINDS)).float()
         one_hot[..., 0] = 0.0  # what fills up a short script is all zeros
-        rows = self.rows(torch.cat([one_hot, arguments], dim=-1))
+        first, second = self.rows[:2], self.rows[2:]
+        # Scripts are short: attention in tiles is made for long sequences and takes twice as long backwards.
+        with _narrow(self.training), sdpa_kernel(SDPBackend.MATH):
+            with torch.autocast("cpu", enabled=False):  # raw arguments need all their digits
+                rows = first(torch.cat([one_hot, arguments], dim=-1))
+            return self._attended(second(rows), counts).float()
+
+    def _attended(self, rows: Tensor, counts: Tensor) -> Tensor:
         as_often = counts.log().expand(len(counts), -1)
         attended, _ = self.attention(rows, rows, rows, need_weights=False, attn_mask=as_often)
         return self.blocks(attended + rows)
@@ -133,6 +141,11 @@ class MtlTlpNetwork(TlpNetwork):
             mine = platforms == platform
             scores[mine] = self.decoders[platform](rows[mine])
         return scores
+
+
+def _narrow(training: bool) -> torch.autocast:
+    """Products of bfloat16 while learning, on CPUs that are several times as fast at them; scores are made in f32."""
+    return torch.autocast("cpu", torch.bfloat16, enabled=training and torch.cpu._is_avx512_bf16_supported())
 
 
 def _platform(target: Target) -> str:
