@@ -26,6 +26,7 @@ from tcl_iree.measure.runner import Runner
 from tcl_iree.target import Target
 from tcl_iree.transform_dialect.cpu_limits import STACK_FLAG
 from tcl_iree.transform_dialect.families import FAMILIES, family_of
+from tcl_iree.transform_dialect.families.packed import Packed
 from tcl_iree.transform_dialect.schedule import Schedule
 from tcl_iree.transform_dialect.script import read_schedule
 from tcl_iree.transform_dialect.space import Space
@@ -36,6 +37,7 @@ CASES = {
     "matmul_odd": contraction({"m": 60, "n": 100, "k": 50}),
     "matmul_lhs_transposed": contraction({"m": 48, "n": 64, "k": 32}, lhs="km", consumer="relu"),
     "matmul_rhs_transposed": contraction({"m": 30, "n": 96, "k": 64}, rhs="nk"),
+    "matmul_rhs_transposed_tall": contraction({"m": 52, "n": 32, "k": 24}, rhs="nk", consumer="bias"),
     "batch_rhs_transposed": contraction({"b": 4, "m": 24, "n": 32, "k": 16}, "bmk", "bnk", "bmn", consumer="relu"),
     "pointwise_convolution": contraction({"m": 48, "n": 49, "k": 32}, lhs="kn", rhs="mk", consumer="relu"),
     "matrix_vector": contraction({"m": 1, "n": 128, "k": 64}),
@@ -98,6 +100,16 @@ def test_legal_samples_compile_and_are_right(name: str, tmp_path: Path, target: 
     outcomes = trial_outcomes(workload, target, tools, samples=2, seed=7)
     assert outcomes
     assert [entry for entry in outcomes if entry[1] != "ok"] == []
+
+
+@pytest.mark.parametrize(("m", "n", "along"), [(196, 96, "n"), (784, 32, "n"), (128, 50, "m")])
+def test_lanes_are_whole_vectors_along_the_result_if_they_can_be(
+    m: int, n: int, along: str, tmp_path: Path, target: Target
+) -> None:
+    """196 is a multiple of 4 alone; lanes there would be a quarter of a vector, however many of them there are."""
+    workload = workload_of(contraction({"m": m, "n": n, "k": 64}, rhs="nk"), tmp_path, target)
+    _, dims = Packed().found(workload)
+    assert workload.root.loops[dims.lanes].size == {"m": m, "n": n}[along]
 
 
 @pytest.mark.parametrize("name", ["matmul_prime", "convolution", "depthwise", "batch_rhs_transposed"])

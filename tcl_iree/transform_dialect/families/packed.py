@@ -31,6 +31,8 @@ from tcl_iree.transform_dialect.view import View, element_bytes, indices, plain_
 from tcl_iree.workload.model import Workload
 
 _MIN_LANES = 4
+# Where so many lanes divide a loop, every target has whole vectors along it.
+_WIDE_LANES = 16
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,7 @@ def packed_dims(workload: Workload) -> tuple[View, Dims] | str:
     wide = [(panel, loop) for panel, loop in wide if (plain[panel] or [])[-1] != loop]
     if not wide:
         return "no loop of one operand alone is a multiple of the lanes and not contiguous already"
-    panel, lanes = max(wide, key=lambda found: (view.size(found[1]), found[1]))
+    panel, lanes = max(wide, key=lambda found: _worth(view, found[1]))
     others = [loop for loop in view.output_loops if loop in used[1 - panel] and loop not in used[panel]]
     if not others:
         return "the other operand has no loop of its own"
@@ -84,6 +86,12 @@ def packed_dims(workload: Workload) -> tuple[View, Dims] | str:
     window = tuple(loop for loop in view.reductions if loop != k)
     batch = tuple(loop for loop in extra if loop in used[panel])
     return view, Dims(lanes, rows, extra, batch, window, k, panel)
+
+
+def _worth(view: View, loop: int) -> tuple[int, bool, int, int]:
+    """What is best as lanes comes last: whole vectors, results that lie along them, then many of them."""
+    size = view.size(loop)
+    return min(size & -size, _WIDE_LANES), loop == view.output_loops[-1], size, loop
 
 
 def _is_plain(view: View, loop: int) -> bool:
