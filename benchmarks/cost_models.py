@@ -50,6 +50,7 @@ def main() -> None:
     parser.add_argument(
         "--output", type=Path, default=Path("out/cost_models"), help="checkpoints go there, and are used"
     )
+    parser.add_argument("--trained", action="store_true", help="train nothing: rank with the seeds that are there")
     parser.add_argument("--no-save", action="store_true", help="leave the recorded result as it is")
     arguments = parser.parse_args()
     split = load_split()
@@ -67,7 +68,12 @@ def main() -> None:
     known = before.get("models", {})
     pools: dict[str, list[list[Ranked]]] = {}
     for name in arguments.models:
-        made = [trainer.checkpoint(name, seed) for seed in (arguments.seeds if name not in FLOORS else [0])]
+        seeds = arguments.seeds if name not in FLOORS else [0]
+        if arguments.trained and name not in FLOORS:
+            seeds = [seed for seed in seeds if trainer.trained(name, seed)]
+        if not seeds:
+            continue
+        made = [trainer.checkpoint(name, seed) for seed in seeds]
         for checkpoint in made:
             split.refuse_overlap(checkpoint.training_keys, test)
         pools[name] = [rank(checkpoint.model, test, split) for checkpoint in made]

@@ -46,9 +46,13 @@ class Trainer:
     def path(self, name: str, seed: int) -> Path:
         """Where that checkpoint is; it is made first if it is missing."""
         path = self._place / f"{name}-{seed}"
-        if not path.with_suffix(".json").exists():
+        if not self.trained(name, seed):
             self._make(name, seed).save(path)
         return path
+
+    def trained(self, name: str, seed: int) -> bool:
+        """Whether that checkpoint is there already."""
+        return (self._place / f"{name}-{seed}.json").exists()
 
     def _make(self, name: str, seed: int) -> Checkpoint:
         if name in FLOORS:

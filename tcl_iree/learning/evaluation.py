@@ -97,7 +97,8 @@ def guesses(pools: Sequence[Ranked], draws: int = 20, seed: int = 0) -> list[lis
 
 def interval(pools: Sequence[Sequence[Ranked]], count: int, seed: int = 0) -> tuple[float, float]:
     """95 % bootstrap interval of top-k, over seeds of one model and over workloads."""
-    return _spread([_top(pools, count, *draw) for draw in _drawn(len(pools), pools[0], seed)])
+    times = _Times(pools, count)
+    return _spread([times.top(*draw) for draw in _drawn(len(pools), pools[0], seed)])
 
 
 def ahead(
@@ -108,28 +109,44 @@ def ahead(
     Args:
         one, other: pools of each seed, in the same order for both.
     """
+    mine, others = _Times(one, count), _Times(other, count)
     drawn = _drawn(min(len(one), len(other)), one[0], seed)
-    return _spread([_top(one, count, *draw) - _top(other, count, *draw) for draw in drawn])
+    return _spread([mine.top(*draw) - others.top(*draw) for draw in drawn])
 
 
-def _drawn(seeds: int, pools: Sequence[Ranked], seed: int) -> list[tuple[list[int], list[int]]]:
+def _drawn(seeds: int, pools: Sequence[Ranked], seed: int) -> list[tuple[np.ndarray, np.ndarray]]:
     """Seeds and pools; a workload is drawn with all the networks it is of."""
     rng = np.random.default_rng(seed)
     places: dict[str, list[int]] = {}
     for index, pool in enumerate(pools):
         places.setdefault(pool.workload, []).append(index)
-    held = list(places.values())
+    held = [np.array(indices) for indices in places.values()]
     return [
         (
-            rng.integers(seeds, size=seeds).tolist(),
-            [index for drawn in rng.integers(len(held), size=len(held)) for index in held[drawn]],
+            rng.integers(seeds, size=seeds),
+            np.concatenate([held[drawn] for drawn in rng.integers(len(held), size=len(held))]),
         )
         for _ in range(_DRAWS)
     ]
 
 
-def _top(pools: Sequence[Sequence[Ranked]], count: int, seeds: Sequence[int], chosen: Sequence[int]) -> float:
-    return float(np.mean([top_k([pools[one][index] for index in chosen], count)["mean"] for one in seeds]))
+class _Times:
+    """What top-k is made of, looked up once: the same pools are drawn again and again."""
+
+    def __init__(self, pools: Sequence[Sequence[Ranked]], count: int) -> None:
+        _, self._network = np.unique([pool.network for pool in pools[0]], return_inverse=True)
+        self._best = np.array([[pool.weight * pool.best() for pool in held] for held in pools])
+        self._found = np.array([[pool.weight * pool.best_of_first(count) for pool in held] for held in pools])
+
+    def top(self, seeds: np.ndarray, chosen: np.ndarray) -> float:
+        """The mean over seeds of the mean over networks, of the chosen pools."""
+        networks = self._network[chosen]
+        there = np.unique(networks)
+        ratios = []
+        for one in seeds:
+            best, found = (np.bincount(networks, times[one, chosen]) for times in (self._best, self._found))
+            ratios.append((best[there] / found[there]).mean())
+        return float(np.mean(ratios))
 
 
 def _spread(values: Sequence[float]) -> tuple[float, float]:
