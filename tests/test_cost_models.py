@@ -250,12 +250,13 @@ def test_training_goes_on_where_it_was_cut_off(groups: list[Group], tmp_path: Pa
 
 def test_what_is_kept_learned_what_several_agree_on(groups: list[Group]) -> None:
     """Of programs that nobody measured and none of them saw, it thinks what all think together."""
-    teachers = [make_model("mamba", {"teachers": 1}), make_model("tenset-mlp"), make_model("xgboost")]
+    seats = [("mamba", {"teachers": 1}), ("tenset-mlp", {"rate": 7e-4}), ("xgboost", {"eta": 0.1})]
+    teachers = [make_model(name, config) for name, config in seats]
     for seed, teacher in enumerate(teachers):
-        teacher.fit(groups[:3], groups[3:], FitOptions(epochs=20, patience=30, seed=seed))
+        teacher.fit(groups[:3], groups[3:], FitOptions(epochs=40, patience=40, seed=seed))
     kept = make_model("mamba", {"teachers": 3})
     assert (kept.trainings, make_model("mamba", {"teachers": 1}).trainings) == (4, 1)
-    kept.fit(groups[:3], groups[3:], FitOptions(epochs=20, patience=30, seed=0))
+    kept.fit(groups[:3], groups[3:], FitOptions(epochs=40, patience=40, seed=0))
     found = []
     for group in groups[:3]:
         unseen = list(islice(Space(group.workload, group.target).samples(Random(99)), 40))
