@@ -86,7 +86,7 @@ def add_data(parser: argparse.ArgumentParser) -> None:
         type=Path,
         default=[default_database()],
         metavar="FILE",
-        help="measured programs: databases, Parquet files, or directories of them (default: %(default)s)",
+        help=f"measured programs: databases, Parquet files, or directories of them (default: {default_database()})",
     )
     parser.add_argument("--platform", metavar="KEY", help="only programs of this target's key, or its beginning")
 
