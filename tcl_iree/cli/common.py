@@ -80,13 +80,14 @@ def add_cost_model(parser: argparse.ArgumentParser) -> None:
 
 def add_data(parser: argparse.ArgumentParser) -> None:
     """`--data` and `--platform`."""
+    shown = str(default_database()).replace("%", "%%")  # argparse would take it for a placeholder
     parser.add_argument(
         "--data",
         nargs="+",
         type=Path,
         default=[default_database()],
         metavar="FILE",
-        help=f"measured programs: databases, Parquet files, or directories of them (default: {default_database()})",
+        help=f"measured programs: databases, Parquet files, or directories of them (default: {shown})",
     )
     parser.add_argument("--platform", metavar="KEY", help="only programs of this target's key, or its beginning")
 
