@@ -22,7 +22,7 @@ from benchmarks.common import measured_here, recorded, save
 from tcl_iree.features.statements import FEATURES, StatementEncoder
 from tcl_iree.features.steps import Candidate
 from tcl_iree.features.vocabulary import KINDS
-from tcl_iree.learning.cost_model import FitOptions
+from tcl_iree.learning.cost_model import CostModel, FitOptions
 from tcl_iree.learning.council import CouncilModel
 from tcl_iree.learning.encoding import Arrays, Batch, Encoder, tensors
 from tcl_iree.learning.evaluation import evaluate, rank
@@ -162,9 +162,9 @@ def pairwise(scores: Tensor, labels: Tensor, valid: Tensor) -> Tensor:
     return nn.functional.softplus(-apart)[pairs].sum() / pairs.sum().clamp(min=1)
 
 
-VARIANTS: dict[str, Callable[[], NeuralModel]] = {
+VARIANTS: dict[str, Callable[[], CostModel]] = {
     "whole": lambda: NeuralModel(MambaNetwork()),
-    "taught by a council": lambda: _of("mamba"),
+    "taught by a council": lambda: make_model("mamba"),
     "taught by four Mambas": lambda: CouncilModel(MambaNetwork(), teachers=[lambda: NeuralModel(MambaNetwork())] * 4),
     "no workload": lambda: NeuralModel(NoWorkload()),
     "no target": lambda: NeuralModel(NoTarget()),
@@ -184,12 +184,6 @@ VARIANTS: dict[str, Callable[[], NeuralModel]] = {
     "all pairs alike": lambda: NeuralModel(MambaNetwork(), loss=pairwise),
     "LambdaRank, lists of 16": lambda: NeuralModel(MambaNetwork(), loss=_in_short_lists),
 }
-
-
-def _of(name: str) -> NeuralModel:
-    made = make_model(name)
-    assert isinstance(made, NeuralModel)
-    return made
 
 
 def _in_short_lists(scores: Tensor, labels: Tensor, valid: Tensor) -> Tensor:

@@ -23,10 +23,10 @@ from tcl_iree.learning.checkpoint import Checkpoint, load_checkpoint
 from tcl_iree.learning.cost_model import CostModel, Epoch, FitOptions
 from tcl_iree.learning.council import agreement
 from tcl_iree.learning.encoding import tensors
-from tcl_iree.learning.evaluation import ahead, evaluate, rank
+from tcl_iree.learning.evaluation import ahead, evaluate, interval, rank
 from tcl_iree.learning.groups import Group, load_groups, trusted
 from tcl_iree.learning.mamba import MambaNetwork
-from tcl_iree.learning.metrics import Ranked, pairwise_accuracy, rank_correlation
+from tcl_iree.learning.metrics import Ranked, pairwise_accuracy, rank_correlation, top_k
 from tcl_iree.learning.models import MODELS, make_model
 from tcl_iree.learning.neural import NeuralModel
 from tcl_iree.learning.sampling.uncertainty import dropout_scores
@@ -292,6 +292,18 @@ def test_one_model_is_ahead_if_its_interval_says_so() -> None:
     low, high = ahead([wrong], [wrong], 1)
     assert low <= 0 <= high
     assert evaluate(right).top_1 == 1.0
+
+
+def test_an_interval_is_of_the_very_top_k_that_is_told() -> None:
+    """With one workload and one seed there is nothing to draw: both ends are the figure itself."""
+    rng = np.random.default_rng(0)
+    pools = [
+        Ranked("w", network, weight, 1.3, np.append(1.0 + rng.random(20), np.nan), rng.random(21))
+        for network, weight in (("a", 2.0), ("b", 1.0), ("a", 3.0))
+    ]
+    for count in (1, 5):
+        assert interval([pools], count) == pytest.approx((top_k(pools, count)["mean"],) * 2)
+    assert top_k(pools, 1)["mean"] < 1.0
 
 
 def test_nothing_of_test_is_in_training_or_validation(groups: list[Group]) -> None:

@@ -1,8 +1,8 @@
 """Several models learn from labels, and one network learns from what they agree on.
 
 Labels are few, so models differ in what they think of programs they have not seen: by chance, and the more if they are
-of different kinds, which read different things. Their mean is better than any of them. Scores need no measuring: the
-network that is kept learns the mean of all on programs that were never run, as many as one likes.
+of different kinds, which read different things. Their mean is usually better than any of them. Scores need no
+measuring: the network that is kept learns the mean of all on programs that were never run, as many as one likes.
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from tcl_iree.features.primitives import ARGUMENTS, PrimitiveEncoder
 from tcl_iree.features.steps import Candidate
 from tcl_iree.features.vocabulary import KINDS
+from tcl_iree.hardware import host_cpu
 from tcl_iree.learning.encoding import Arrays, Batch, Encoder, by_length
 from tcl_iree.learning.network import Network
 from tcl_iree.target import Target
@@ -113,7 +114,7 @@ class TlpNetwork(Network):
         one_hot = functional.one_hot(kinds, len(KINDS)).float()
         one_hot[..., 0] = 0.0  # what fills up a short script is all zeros
         first, second = self.rows[:2], self.rows[2:]
-        # Scripts are short: attention in tiles is made for long sequences and takes twice as long backwards.
+        # Scripts are short: attention in tiles is made for long sequences, and slower here on the way back.
         with _narrow(self.training), sdpa_kernel(SDPBackend.MATH):
             with torch.autocast("cpu", enabled=False):  # raw arguments need all their digits
                 rows = first(torch.cat([one_hot, arguments], dim=-1))
@@ -145,7 +146,7 @@ class MtlTlpNetwork(TlpNetwork):
 
 def _narrow(training: bool) -> torch.autocast:
     """Products of bfloat16 while learning, on CPUs that are several times as fast at them; scores are made in f32."""
-    return torch.autocast("cpu", torch.bfloat16, enabled=training and torch.cpu._is_avx512_bf16_supported())
+    return torch.autocast("cpu", torch.bfloat16, enabled=training and "avx512_bf16" in host_cpu().flags)
 
 
 def _platform(target: Target) -> str:

@@ -31,7 +31,7 @@ from tcl_iree.transform_dialect.view import View, element_bytes, indices, plain_
 from tcl_iree.workload.model import Workload
 
 _MIN_LANES = 4
-# Where so many lanes divide a loop, every target has whole vectors along it.
+# Where so many lanes of 32 bits divide a loop, every CPU has whole vectors along it.
 _WIDE_LANES = 16
 
 
