@@ -38,10 +38,29 @@ def test_a_function_in_a_file_is_a_model(target: Target) -> None:
     extraction.require_tunable()
 
 
-def test_every_dispatch_of_the_example_builds_and_is_right(target: Target, builder: Builder, runner: Runner) -> None:
-    """Batch norms leave constants inside dispatches, which must not be lost with the model's weights."""
-    extraction = extract(load_model(f"{EXAMPLE}:build"), target)
+class NormsFirst(torch.nn.Module):
+    """Batch norms that no convolution takes up."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm, self.conv = torch.nn.BatchNorm2d(3), torch.nn.Conv2d(3, 8, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.conv(torch.relu(self.norm(x)))
+
+
+def test_constants_inside_dispatches_are_not_lost(target: Target, builder: Builder, runner: Runner) -> None:
+    """Norms leave them there, and the model's weights are left out of what is read."""
+    extraction = extract(load_model(NormsFirst(), (torch.randn(1, 3, 16, 16),)), target)
     assert any("dense<" in entry.workload.payload for entry in extraction.dispatches)
+    check_all(extraction, builder, runner)
+
+
+def test_every_dispatch_of_the_example_builds_and_is_right(target: Target, builder: Builder, runner: Runner) -> None:
+    check_all(extract(load_model(f"{EXAMPLE}:build"), target), builder, runner)
+
+
+def check_all(extraction: Extraction, builder: Builder, runner: Runner) -> None:
     for entry in extraction.dispatches:
         built = builder.build_default(entry.workload)
         assert built.artifact, (entry.workload.label, built.failure)

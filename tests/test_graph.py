@@ -22,6 +22,7 @@ from tcl_iree.transform_dialect.cpu_limits import cpu_limits
 from tcl_iree.transform_dialect.graph_layouts import Layouts
 from tcl_iree.transform_dialect.library import Library, merge
 from tcl_iree.transform_dialect.library_text import library_flags
+from tcl_iree.transform_dialect.space import Space
 from tcl_iree.workflows.base_flags import choose_base
 from tcl_iree.workflows.layouts import formed, untunable_seconds, with_layouts
 from tcl_iree.workflows.model_library import build_library
@@ -114,6 +115,17 @@ def test_filters_are_whole_or_cut_into_panels(target: Target) -> None:
     ]
     assert sizes == [[(6, 6, width + 8), (8, 8, 4 * width)], [(6, 6, width + 8), (8, 8, 4, width)]]
     assert with_layouts(imported(nn.Linear(24, 48), 4, 24), target, base, cut=True) is None
+
+
+def test_filters_of_1x1_convolutions_lie_along_lanes(target: Target) -> None:
+    """IREE would fuse their transpose into the product, which would then read them across in every inference."""
+    module = nn.Sequential(nn.Conv2d(3, 32, 3), nn.ReLU(), nn.Conv2d(32, 64, 1), nn.ReLU(), nn.Conv2d(64, 32, 1))
+    changed = with_layouts(imported(module, 1, 3, 18, 18), target, choose_base("O2+im2col", target, None))
+    assert changed
+    products = [entry.workload for entry in changed[1].dispatches if len(entry.workload.root.loops) < 5]
+    assert len(products) == 2
+    for workload in products:
+        assert "contraction" in [family.name for family in Space(workload, target).families], workload.label
 
 
 def test_dispatches_that_are_left_to_iree_count_too(small: Model, target: Target, tmp_path: Path) -> None:

@@ -37,22 +37,32 @@ def import_torch(module: Any, inputs: tuple[Any, ...], path: Path) -> None:
 
 def _with_turbine(module: Any, inputs: tuple[Any, ...], path: Path) -> None:
     import iree.turbine.aot as aot
-    import torch
 
-    # A graph has no Python left to be strict about, and strict tracing makes Dynamo forget all that it compiled.
-    strict = not isinstance(module, torch.fx.GraphModule)
-    aot.export(module, args=inputs, strict_export=strict).save_mlir(str(path))
+    program = _exported(module, inputs)
+    decompositions = aot.decompositions.current_aot_decompositions()
+    aot.export(program.run_decompositions(decompositions) if decompositions else program).save_mlir(str(path))
 
 
 def _with_fx_importer(module: Any, inputs: tuple[Any, ...], path: Path) -> None:
-    import torch
     from iree.compiler.extras.fx_importer import FxImporter
 
-    program = torch.export.export(module, inputs).run_decompositions()
     importer = FxImporter()
-    importer.import_frozen_program(program, func_name="main")
+    importer.import_frozen_program(_exported(module, inputs).run_decompositions(), func_name="main")
     with path.open("wb") as file:
         importer.module.operation.write_bytecode(file)
+
+
+def _exported(module: Any, inputs: tuple[Any, ...]) -> Any:
+    """The module as a graph, its batch norms part of convolutions."""
+    import torch
+
+    from tcl_iree.frontend.batch_norms import fold_batch_norms
+
+    # A graph has no Python left to be strict about, and strict tracing makes Dynamo forget all that it compiled.
+    strict = not isinstance(module, torch.fx.GraphModule)
+    program = torch.export.export(module, inputs, strict=strict)
+    fold_batch_norms(program)
+    return program
 
 
 def _line(error: Exception) -> str:

@@ -121,6 +121,9 @@ class Layouts:
         made.run_pass("iree-global-opt-simplify-pack-unpack")
         made.phase("Results that must be unpacked are transposed: that fuses, and has schedules.")
         made.lower_unpacks()
+        if schedule["conv_panel"] or schedule["depthwise"]:
+            made.phase("Filters stay as they were laid out: IREE keeps them as constants of their own.")
+            made.hoist_constants()
         return made.text()
 
     def parse(self, text: str) -> Schedule:

@@ -117,6 +117,23 @@ class GraphScript:
         made = ", ".join(f'!transform.op<"{name}">' for name in _LOWERED_UNPACK)
         self._add(f"{self._named('lowered')}:5 = transform.structured.lower_unpack {ops} : ({_UNPACK}) -> ({made})")
 
+    def hoist_constants(self) -> None:
+        """Move what is computed of constants alone into globals of the model, as IREE does later on.
+
+        What was laid out for a kernel then stays as it is: IREE would fuse a transpose into the op that reads it, and
+        every inference would read the constant across.
+        """
+        functions, module = self._named("functions"), self._named("module")
+        self._add(f'{functions} = transform.structured.match ops{{["util.func"]}} in %module : ({_OP}) -> {_OP}')
+        self._add(
+            f'{module} = transform.get_parent_op {functions} <{{op_name = "builtin.module", deduplicate}}> '
+            f": ({_OP}) -> {_OP}"
+        )
+        hoisted = self._named("hoisted")
+        self._add(
+            f'{hoisted} = transform.apply_registered_pass "iree-util-hoist-into-globals" to {module} : ({_OP}) -> {_OP}'
+        )
+
     def text(self) -> str:
         """The finished script.
 
