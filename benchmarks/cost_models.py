@@ -23,10 +23,11 @@ import numpy as np
 import torch
 
 from benchmarks.common import measured_here, recorded, save
+from benchmarks.pools import LEAST_POOL, searched_pools
 from benchmarks.training import FLOORS, Trainer
 from tcl_iree.learning.checkpoint import Checkpoint
 from tcl_iree.learning.cost_model import CostModel
-from tcl_iree.learning.evaluation import ahead, evaluate, guesses, interval, rank
+from tcl_iree.learning.evaluation import FIGURES, PAIRS, ahead, evaluate, figure_name, guesses, interval, rank
 from tcl_iree.learning.groups import Group, candidates_in, fingerprint
 from tcl_iree.learning.metrics import Ranked
 from tcl_iree.learning.models import MODELS
@@ -36,7 +37,6 @@ from tcl_iree.transform_dialect.space import Space
 from tcl_iree.workflows.data import Programs
 
 _RANKED = 4096
-_LEAST_POOL = 100
 
 
 def main() -> None:
@@ -58,9 +58,9 @@ def main() -> None:
         groups = programs.groups(arguments.platform)
     parts = split.divide(groups)
     learning = [*parts[TRAIN], *parts[VALIDATION]]
-    test = [group for group in parts[TEST] if len(group) > _LEAST_POOL]
+    test = searched_pools(parts[TEST])
     if not test:
-        raise SystemExit(f"no test workload has {_LEAST_POOL} measured programs; collect more")
+        raise SystemExit(f"no test workload has {LEAST_POOL} measured programs; collect more")
     trainer = Trainer(learning, arguments.seeds, arguments.epochs, arguments.output)
     run = fingerprint(trainer.run, test)
     before = {} if arguments.no_save else recorded("cost_models")
@@ -105,6 +105,7 @@ def _figures(made: list[Checkpoint], pools: list[list[Ranked]], test: list[Group
         "each_seed": [{name: entry[name] for name in ("top_1", "top_5", "accuracy")} for entry in found],
         "top_1_interval": interval(pools, 1),
         "top_5_interval": interval(pools, 5),
+        "accuracy_interval": interval(pools, PAIRS),
         "config": model.config,
         "parameters": model.parameters,
         "training_seconds": float(np.mean([checkpoint.metrics["training_seconds"] for checkpoint in made])),
@@ -128,17 +129,19 @@ def _speed(model: CostModel, group: Group) -> float:
 
 
 def _differences(pools: dict[str, list[list[Ranked]]]) -> dict[str, Any]:
-    """95 % intervals of Mamba's lead in top-1 and top-5 over each other model that learns."""
+    """95 % intervals of Mamba's lead in top-1, top-5 and pairs in order over each other model that learns."""
     if "mamba" not in pools:
         return {}
     others = [name for name in pools if name not in ("mamba", *FLOORS)]
-    return {name: {f"top_{count}": ahead(pools["mamba"], pools[name], count) for count in (1, 5)} for name in others}
+    return {
+        name: {figure_name(figure): ahead(pools["mamba"], pools[name], figure) for figure in FIGURES} for name in others
+    }
 
 
 def _print(models: dict[str, Any], sizes: dict[str, Any], differences: dict[str, Any]) -> None:
     rows = [
-        [name, *(f"{entry[key]:.3f} ({entry[key + '_interval'][0]:.3f}-{entry[key + '_interval'][1]:.3f})" for key in ("top_1", "top_5")),
-         f"{entry['accuracy']:.3f}", str(entry["parameters"]), f"{entry['training_seconds']:.0f} s",
+        [name, *(f"{entry[key]:.3f} ({entry[key + '_interval'][0]:.3f}-{entry[key + '_interval'][1]:.3f})" for key in ("top_1", "top_5", "accuracy")),
+         str(entry["parameters"]), f"{entry['training_seconds']:.0f} s",
          f"{entry['candidates_per_second']:.0f}"]
         for name, entry in models.items()
     ]  # fmt: skip

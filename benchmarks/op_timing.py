@@ -37,7 +37,7 @@ def main() -> None:
     shared = SharedDevice(job["device"], job["flags"])
     for name, path in job["modules"].items():
         call = IreeModule(shared.device, path).bind([tensor.numpy() for tensor in op.inputs])
-        contenders[name] = _on_its_thread(shared, call)
+        contenders[name] = _giving_way(shared, call)
     with torch.inference_mode():
         op.module(*op.inputs)
         contenders["torch"] = partial(_slice, lambda: op.module(*op.inputs))
@@ -64,8 +64,7 @@ def _once(timed: Slice) -> float:
     return max(1e-6, min(timed(1) for _ in range(3)))
 
 
-def _on_its_thread(shared: SharedDevice, call: Callable[[], Any]) -> Slice:
-    """Whole slices on the thread of a device: handing over every call would be timed too."""
+def _giving_way(shared: SharedDevice, call: Callable[[], Any]) -> Slice:
     return lambda repeats: shared.run(_slice, call, repeats)
 
 

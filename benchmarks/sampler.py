@@ -27,8 +27,9 @@ import torch
 
 from benchmarks.common import measured_here, platform_of, recorded, save
 from benchmarks.line_chart import write_line_chart
+from benchmarks.pools import searched_pools
 from benchmarks.sampler_campaigns import ENSEMBLE, Campaigns, Plan, Step
-from tcl_iree.learning.evaluation import ahead, evaluate, interval
+from tcl_iree.learning.evaluation import FIGURES, PAIRS, ahead, evaluate, figure_name, interval
 from tcl_iree.learning.groups import candidates_in, fingerprint
 from tcl_iree.learning.sampling import SAMPLERS, make_sampler
 from tcl_iree.learning.sampling.greedy import RduSampler
@@ -37,7 +38,6 @@ from tcl_iree.learning.split import TEST, TRAIN, VALIDATION, load_split
 from tcl_iree.report.tables import console, table
 from tcl_iree.workflows.data import Programs
 
-_LEAST_POOL = 100
 _OURS, _EVERYTHING = "rdu", "everything"
 _ABLATION = [
     Plan(_OURS, RduSampler()),
@@ -70,8 +70,7 @@ def main() -> None:
     split = load_split()
     with Programs(arguments.data) as files:
         parts = split.divide(files.groups(arguments.platform))
-    test = [group for group in parts[TEST] if len(group) > _LEAST_POOL]
-    judged = parts[VALIDATION] if arguments.ablation else test
+    judged = parts[VALIDATION] if arguments.ablation else searched_pools(parts[TEST])
     random_ones = [without_bred(group) for group in parts[TRAIN]]
     training = ProgramList.of([group for group in random_ones if len(group) > 1])
     run = fingerprint(arguments.epochs, [*training.groups, *parts[VALIDATION], *judged])
@@ -123,13 +122,14 @@ def _figures(found: Found, label: str) -> dict[str, Any]:
         "accuracy": float(np.mean([entry.accuracy for entry in seen])),
         "top_1_interval": interval(pools, 1),
         "top_5_interval": interval(pools, 5),
+        "accuracy_interval": interval(pools, PAIRS),
         "each_seed": [{"top_1": entry.top_1, "top_5": entry.top_5, "accuracy": entry.accuracy} for entry in seen],
     }
     plan, _, share = label.rpartition(" ")
     for other in (f"random {share}", f"{_OURS} {share}", _EVERYTHING):
         if other in found and other != label and plan:
             beside = [step.pools for step in found[other]]
-            made[f"ahead_of_{other}"] = {f"top_{count}": ahead(pools, beside, count) for count in (1, 5)}
+            made[f"ahead_of_{other}"] = {figure_name(figure): ahead(pools, beside, figure) for figure in FIGURES}
     return made
 
 
@@ -149,10 +149,12 @@ def _print(figures: Mapping[str, Any]) -> None:
             f"{entry[form]:.3f} ({entry[form + '_interval'][0]:.3f}-{entry[form + '_interval'][1]:.3f})"
             for form in ("top_1", "top_5")
         ]
-        lead = next((entry[key]["top_1"] for key in entry if key.startswith("ahead_of_random")), None)
-        rows.append([label, *cells, f"{entry['accuracy']:.3f}", f"{lead[0]:+.3f} to {lead[1]:+.3f}" if lead else ""])
-    names = ["measured", "programs", "hours", "top-1", "top-5", "pairs in order", "top-1 against random"]
-    console().print(table("models trained on a share of the pool", names, rows, numeric=range(1, 7)))
+        leads: dict[str, Any] = next((entry[key] for key in entry if key.startswith("ahead_of_random")), {})
+        spans = [f"{low:+.3f} to {high:+.3f}" for low, high in (leads[form] for form in ("top_1", PAIRS) if leads)]
+        rows.append([label, *cells, f"{entry['accuracy']:.3f}", *(spans or ["", ""])])
+    names = ["measured", "programs", "hours", "top-1", "top-5", "pairs in order"]
+    names += ["top-1 against random", "pairs against random"]
+    console().print(table("models trained on a share of the pool", names, rows, numeric=range(1, 8)))
 
 
 if __name__ == "__main__":

@@ -33,6 +33,7 @@ from benchmarks.transfer_chains import ZERO_SHOT, Chain, Chains, Platform
 from benchmarks.transfer_figures import FORMS, figures, leads
 from tcl_iree.learning.distillation.names import LEARNERS
 from tcl_iree.learning.distillation.options import SQUARES, Distillation
+from tcl_iree.learning.evaluation import PAIRS
 from tcl_iree.learning.groups import candidates_in, fingerprint
 from tcl_iree.learning.split import TEST, VALIDATION, load_split
 from tcl_iree.report.tables import console, table
@@ -177,20 +178,31 @@ def _sizes(platforms: dict[str, Platform]) -> dict[str, Any]:
 
 
 def _print(section: dict[str, Any]) -> None:
-    names = ["method", "average top-1", "top-5", "forgetting", "forward transfer", "parameters", "MB", "programs kept"]
+    names = [
+        "method",
+        "average top-1",
+        "top-5",
+        "pairs in order",
+        "forgetting",
+        "forward transfer",
+        "parameters",
+        "MB",
+        "programs kept",
+    ]
     for order, shares in section.items():
         for share, held in shares.items():
             rows = []
             for name, entry in held["methods"].items():
                 low, high = entry["top_1"]["average_interval"]
                 cells = [f"{entry['top_1']['average']:.3f} ({low:.3f}-{high:.3f})", f"{entry['top_5']['average']:.3f}"]
+                cells.append(f"{entry[PAIRS]['average']:.3f}")
                 cells += [f"{entry['top_1'][form]:+.3f}" if form in entry["top_1"] else "" for form in FORMS[1:]]
                 size = entry["size"]
                 rows.append(
                     [name, *cells, str(size["parameters"]), f"{size['bytes'] / 1e6:.2f}", str(size["programs"])]
                 )
             title = f"{order}: {float(share):.1%} of later platforms labelled"
-            console().print(table(title, names, rows, numeric=range(1, 8)))
+            console().print(table(title, names, rows, numeric=range(1, 9)))
             for method, found in held.get("ahead_of", {}).items():
                 text = ", ".join(
                     f"{what.replace('_', '-')} {low:+.3f} to {high:+.3f}" for what, (low, high) in found.items()

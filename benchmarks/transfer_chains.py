@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.pools import large_pools
 from tcl_iree.learning.checkpoint import Checkpoint, load_checkpoint
 from tcl_iree.learning.cost_model import CostModel, FitOptions
 from tcl_iree.learning.distillation.learner import Learned, Size, bytes_of
@@ -27,7 +28,6 @@ from tcl_iree.learning.sampling.programs import ProgramList, without_bred
 from tcl_iree.learning.split import TEST, TRAIN, VALIDATION, Split, load_split
 
 ZERO_SHOT = "zero-shot"
-_LEAST_POOL = 100
 
 
 @dataclass(frozen=True)
@@ -52,8 +52,7 @@ class Platform:
         judged = parts[VALIDATION]
         if part == TEST:
             split = load_split()
-            large = [group for group in parts[TEST] if len(group) > _LEAST_POOL]
-            judged = [group for group in large if split.occurrences(group.workload.key)]
+            judged = [group for group in large_pools(parts[TEST]) if split.occurrences(group.workload.key)]
         return Platform(key, pool, parts[VALIDATION], judged) if pool and parts[VALIDATION] and judged else None
 
 

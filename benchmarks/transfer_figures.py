@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 
 from benchmarks.transfer_chains import Outcome
-from tcl_iree.learning.evaluation import ahead, interval
-from tcl_iree.learning.metrics import Ranked, top_k
+from tcl_iree.learning.evaluation import FIGURES, Figure, ahead, figure_name, interval, mean_figure
+from tcl_iree.learning.metrics import Ranked
 
 FORMS = ("average", "forgetting", "forward_transfer")
-_COUNTS = (1, 5)
 
 
 def figures(order: Sequence[str], found: Sequence[Outcome], alone: Sequence[Outcome] | None) -> dict[str, Any]:
@@ -23,7 +22,7 @@ def figures(order: Sequence[str], found: Sequence[Outcome], alone: Sequence[Outc
         found: one outcome a seed.
         alone: those of training from scratch on the same labels.
     """
-    made: dict[str, Any] = {f"top_{count}": _top(order, found, alone, count) for count in _COUNTS}
+    made: dict[str, Any] = {figure_name(figure): _of(figure, order, found, alone) for figure in FIGURES}
     return made | {
         "size": asdict(found[0].size),
         "teachers": [list(outcome.teachers) for outcome in found],
@@ -35,23 +34,23 @@ def leads(order: Sequence[str], held: Mapping[str, Sequence[Outcome]], ours: str
     """95 % intervals of one method's lead over the others, over all platforms after the last."""
     last = {method: [_final(order, outcome) for outcome in found] for method, found in held.items()}
     return {
-        method: {f"top_{count}": ahead(last[ours], pools, count) for count in _COUNTS}
+        method: {figure_name(figure): ahead(last[ours], pools, figure) for figure in FIGURES}
         for method, pools in last.items()
         if method != ours
     }
 
 
-def _top(order: Sequence[str], found: Sequence[Outcome], alone: Sequence[Outcome] | None, count: int) -> dict[str, Any]:
+def _of(
+    figure: Figure, order: Sequence[str], found: Sequence[Outcome], alone: Sequence[Outcome] | None
+) -> dict[str, Any]:
     final = [_final(order, outcome) for outcome in found]
     made: dict[str, Any] = {
-        "average": _mean(final, count),
-        "average_interval": interval(final, count),
-        "each_seed": [top_k(pools, count)["mean"] for pools in final],
+        "average": mean_figure(final, figure),
+        "average_interval": interval(final, figure),
+        "each_seed": [mean_figure([pools], figure) for pools in final],
         "platforms": {
             platform: {
-                str(learned): float(
-                    np.mean([top_k(outcome.after[learned, platform], count)["mean"] for outcome in found])
-                )
+                str(learned): mean_figure([outcome.after[learned, platform] for outcome in found], figure)
                 for learned in range(1, len(order) + 1)
                 if (learned, platform) in found[0].after
             }
@@ -62,13 +61,13 @@ def _top(order: Sequence[str], found: Sequence[Outcome], alone: Sequence[Outcome
         return made
     learned_then = [_when_learned(order[:-1], outcome) for outcome in found]
     later = [[pool for name in order[:-1] for pool in outcome.after[len(order), name]] for outcome in found]
-    made["forgetting"] = _mean(learned_then, count) - _mean(later, count)
-    made["forgetting_interval"] = ahead(learned_then, later, count)
+    made["forgetting"] = mean_figure(learned_then, figure) - mean_figure(later, figure)
+    made["forgetting_interval"] = ahead(learned_then, later, figure)
     if alone:
         mine = [_when_learned(order, outcome, since=1) for outcome in found]
         theirs = [_when_learned(order, outcome, since=1) for outcome in alone]
-        made["forward_transfer"] = _mean(mine, count) - _mean(theirs, count)
-        made["forward_transfer_interval"] = ahead(mine, theirs, count)
+        made["forward_transfer"] = mean_figure(mine, figure) - mean_figure(theirs, figure)
+        made["forward_transfer_interval"] = ahead(mine, theirs, figure)
     return made
 
 
@@ -80,7 +79,3 @@ def _when_learned(order: Sequence[str], outcome: Outcome, since: int = 0) -> lis
     """Pools of each platform, from the one numbered `since` on, as ranked right after it was learned."""
     numbered = list(enumerate(order, 1))[since:]
     return [pool for count, platform in numbered for pool in outcome.after[count, platform]]
-
-
-def _mean(pools: Sequence[Sequence[Ranked]], count: int) -> float:
-    return float(np.mean([top_k(held, count)["mean"] for held in pools]))

@@ -23,7 +23,7 @@ from tcl_iree.learning.checkpoint import Checkpoint, load_checkpoint
 from tcl_iree.learning.cost_model import CostModel, Epoch, FitOptions
 from tcl_iree.learning.council import agreement
 from tcl_iree.learning.encoding import tensors
-from tcl_iree.learning.evaluation import ahead, evaluate, interval, rank
+from tcl_iree.learning.evaluation import PAIRS, ahead, evaluate, interval, mean_figure, rank
 from tcl_iree.learning.groups import Group, load_groups, trusted
 from tcl_iree.learning.mamba import MambaNetwork
 from tcl_iree.learning.metrics import Ranked, pairwise_accuracy, rank_correlation, top_k
@@ -292,6 +292,15 @@ def test_one_model_is_ahead_if_its_interval_says_so() -> None:
     low, high = ahead([wrong], [wrong], 1)
     assert low <= 0 <= high
     assert evaluate(right).top_1 == 1.0
+    assert ahead([right], [wrong], PAIRS)[0] > 0 > ahead([wrong], [right], PAIRS)[1]
+    assert ahead([wrong], [wrong], PAIRS) == (0.0, 0.0)
+
+
+def test_pairs_of_a_workload_that_networks_share_count_once_and_of_every_platform() -> None:
+    seconds = np.array([1.0, 2.0])
+    shared = [Ranked("w", network, 1.0, 3.0, seconds, -seconds) for network in ("a", "b")]
+    elsewhere = Ranked("w", "a", 1.0, 4.0, seconds, seconds)
+    assert evaluate([*shared, elsewhere]).accuracy == mean_figure([[*shared, elsewhere]], PAIRS) == 0.5
 
 
 def test_an_interval_is_of_the_very_top_k_that_is_told() -> None:
@@ -303,6 +312,7 @@ def test_an_interval_is_of_the_very_top_k_that_is_told() -> None:
     ]
     for count in (1, 5):
         assert interval([pools], count) == pytest.approx((top_k(pools, count)["mean"],) * 2)
+        assert mean_figure([pools], count) == pytest.approx(top_k(pools, count)["mean"])
     assert top_k(pools, 1)["mean"] < 1.0
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 
@@ -13,6 +14,10 @@ from tcl_iree.learning.groups import Group
 from tcl_iree.learning.metrics import Ranked, pairwise_accuracy, random_top_k, ranked, regret, top_k
 from tcl_iree.learning.split import Split
 
+PAIRS: Literal["pairs"] = "pairs"
+# How good rankings are: k of top-k, or the share of pairs in order.
+Figure = int | Literal["pairs"]
+FIGURES: tuple[Figure, ...] = (1, 5, PAIRS)
 _DRAWS = 1000
 
 
@@ -62,7 +67,7 @@ def evaluate(pools: Sequence[Ranked]) -> Evaluation:
     if not pools:
         raise LearningError("there is nothing to evaluate: no workload of the data is listed in the split")
     first, fifth = top_k(pools, 1), top_k(pools, 5)
-    distinct = list({pool.workload: pool for pool in pools}.values())
+    distinct = [pools[index] for index in _distinct(pools)]
     return Evaluation(
         first["mean"],
         fifth["mean"],
@@ -95,23 +100,40 @@ def guesses(pools: Sequence[Ranked], draws: int = 20, seed: int = 0) -> list[lis
     return [[replace(pool, scores=rng.random(len(pool.seconds))) for pool in pools] for _ in range(draws)]
 
 
-def interval(pools: Sequence[Sequence[Ranked]], count: int, seed: int = 0) -> tuple[float, float]:
-    """95 % bootstrap interval of top-k, over seeds of one model and over workloads."""
-    times = _Times(pools, count)
-    return _spread([times.top(*draw) for draw in _drawn(len(pools), pools[0], seed)])
+def mean_figure(pools: Sequence[Sequence[Ranked]], figure: Figure) -> float:
+    """A figure of one model, the mean over its seeds."""
+    measure = _measure(pools, figure)
+    every = np.arange(len(pools[0]))
+    return measure.of(np.arange(len(pools)), every)
+
+
+def interval(pools: Sequence[Sequence[Ranked]], figure: Figure, seed: int = 0) -> tuple[float, float]:
+    """95 % bootstrap interval of a figure, over seeds of one model and over workloads."""
+    measure = _measure(pools, figure)
+    return _spread([measure.of(*draw) for draw in _drawn(len(pools), pools[0], seed)])
 
 
 def ahead(
-    one: Sequence[Sequence[Ranked]], other: Sequence[Sequence[Ranked]], count: int, seed: int = 0
+    one: Sequence[Sequence[Ranked]], other: Sequence[Sequence[Ranked]], figure: Figure, seed: int = 0
 ) -> tuple[float, float]:
-    """95 % bootstrap interval of the difference in top-k, paired over seeds and workloads; ahead if it is above zero.
+    """95 % bootstrap interval of a figure's difference, paired over seeds and workloads; ahead if it is above zero.
 
     Args:
         one, other: pools of each seed, in the same order for both.
     """
-    mine, others = _Times(one, count), _Times(other, count)
+    mine, others = _measure(one, figure), _measure(other, figure)
     drawn = _drawn(min(len(one), len(other)), one[0], seed)
-    return _spread([mine.top(*draw) - others.top(*draw) for draw in drawn])
+    return _spread([mine.of(*draw) - others.of(*draw) for draw in drawn])
+
+
+def figure_name(figure: Figure) -> str:
+    """What a figure is recorded as."""
+    return f"top_{figure}" if isinstance(figure, int) else figure
+
+
+def _distinct(pools: Sequence[Ranked]) -> list[int]:
+    """Positions of the pools, of one that networks share the last; platforms differ in the default's time."""
+    return list({(pool.workload, pool.default): index for index, pool in enumerate(pools)}.values())
 
 
 def _drawn(seeds: int, pools: Sequence[Ranked], seed: int) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -138,7 +160,7 @@ class _Times:
         self._best = np.array([[pool.weight * pool.best() for pool in held] for held in pools])
         self._found = np.array([[pool.weight * pool.best_of_first(count) for pool in held] for held in pools])
 
-    def top(self, seeds: np.ndarray, chosen: np.ndarray) -> float:
+    def of(self, seeds: np.ndarray, chosen: np.ndarray) -> float:
         """The mean over seeds of the mean over networks, of the chosen pools."""
         networks = self._network[chosen]
         there = np.unique(networks)
@@ -147,6 +169,22 @@ class _Times:
             best, found = (np.bincount(networks, times[one, chosen]) for times in (self._best, self._found))
             ratios.append((best[there] / found[there]).mean())
         return float(np.mean(ratios))
+
+
+class _Pairs:
+    """Shares of pairs in order, looked up once."""
+
+    def __init__(self, pools: Sequence[Sequence[Ranked]]) -> None:
+        self._counts = np.isin(np.arange(len(pools[0])), _distinct(pools[0]))
+        self._shares = np.array([[pairwise_accuracy(pool) for pool in held] for held in pools])
+
+    def of(self, seeds: np.ndarray, chosen: np.ndarray) -> float:
+        """The mean over seeds and over the chosen pools, each once where networks share it."""
+        return float(self._shares[np.ix_(seeds, chosen[self._counts[chosen]])].mean())
+
+
+def _measure(pools: Sequence[Sequence[Ranked]], figure: Figure) -> _Times | _Pairs:
+    return _Times(pools, figure) if isinstance(figure, int) else _Pairs(pools)
 
 
 def _spread(values: Sequence[float]) -> tuple[float, float]:

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import os
-import sys
-import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import ParamSpec, TypeVar
 
 import iree.runtime as runtime
@@ -18,46 +15,67 @@ _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 _WITH_WORKERS = "local-task"
-# How much lower the priority of a thread is that calls such a device.
-_LOWER = 10
+# The scheduling class of threads that push no other thread off its core when they wake; Linux alone has it.
+_BATCH = getattr(os, "SCHED_BATCH", None)
 
 
 def open_device(name: str, flags: Sequence[str]) -> runtime.HalDevice:
     """Open a runtime device; flags take effect because this process has opened none before.
 
-    It is to be called from this thread, whose priority is lowered for good if the device has workers: whoever waits for
-    them spins, and on a core that one of them wants the kernel would let it do so for milliseconds.
+    It is to be called from this thread, which gives way to the device's workers for good: see `give_way`.
 
     The caching allocator keeps a model's results from being allocated and zeroed anew on every call.
     """
-    runtime_flags.parse_flags(*flags)
-    device = runtime.get_driver(name).create_default_device(allocators=["caching"])
-    if name == _WITH_WORKERS and sys.platform == "linux":  # elsewhere a thread has no priority of its own
-        own = threading.get_native_id()
-        os.setpriority(os.PRIO_PROCESS, own, os.getpriority(os.PRIO_PROCESS, own) + _LOWER)
+    device = _opened(name, flags)
+    if name == _WITH_WORKERS:
+        give_way()
     return device
 
 
+def give_way() -> int | None:
+    """Let this thread push no worker off its core when it wakes; returns the class it was in, None if it stays there.
+
+    The worker that ends a call wakes the caller and then has one more word to write, for which the caller spins. If
+    the caller takes the worker's core on waking, it spins until the kernel's next tick, for milliseconds.
+    """
+    if _BATCH is None or os.sched_getscheduler(0) != os.SCHED_OTHER:
+        return None
+    return os.SCHED_OTHER if _into(_BATCH) else None
+
+
 class SharedDevice:
-    """A device for all of a process, whose threads keep their priority: one with workers gets a thread to call it.
+    """A device for all of a process; a thread gives way to its workers while it calls, and only then.
 
     Args:
         name, flags: as for `open_device`.
     """
 
     def __init__(self, name: str, flags: Sequence[str]) -> None:
-        self._thread = ThreadPoolExecutor(1, "tcl-iree") if name == _WITH_WORKERS else None
-        self.device = self.run(open_device, name, flags)
+        self.device = _opened(name, flags)
+        self._has_workers = name == _WITH_WORKERS
 
     def run(self, function: Callable[_P, _R], *args: _P.args, **kwargs: _P.kwargs) -> _R:
-        """Call a function from the thread that may call the device."""
-        if self._thread is None:
-            return function(*args, **kwargs)
+        """Call a function that calls the device."""
+        before = give_way() if self._has_workers else None
         try:
-            asked = self._thread.submit(function, *args, **kwargs)
-        except RuntimeError:  # the interpreter is about to end, and takes nothing new
             return function(*args, **kwargs)
-        return asked.result()
+        finally:
+            if before is not None:
+                _into(before)
+
+
+def _opened(name: str, flags: Sequence[str]) -> runtime.HalDevice:
+    runtime_flags.parse_flags(*flags)
+    return runtime.get_driver(name).create_default_device(allocators=["caching"])
+
+
+def _into(scheduling_class: int) -> bool:
+    """Put this thread into a scheduling class; False where the system does not let it."""
+    try:
+        os.sched_setscheduler(0, scheduling_class, os.sched_param(0))
+    except OSError:
+        return False
+    return True
 
 
 class Buffers:
