@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from math import prod
 from pathlib import Path
 
 import numpy as np
@@ -126,6 +127,36 @@ def test_filters_of_1x1_convolutions_lie_along_lanes(target: Target) -> None:
     assert len(products) == 2
     for workload in products:
         assert "contraction" in [family.name for family in Space(workload, target).families], workload.label
+
+
+def test_panels_are_stored_straight_into_padded_images(target: Target) -> None:
+    """Nothing is copied in between, and products that read panels have schedules."""
+    width = 2 * cpu_limits(target, "f32").lanes
+    layers = [
+        layer
+        for size, before, after in ((3, 8, 2 * width), (1, 2 * width, width), (3, width, width))
+        for layer in (nn.Conv2d(before, after, size, padding=size // 2), nn.ReLU())
+    ]
+    changed = with_layouts(
+        imported(nn.Sequential(*layers), 1, 8, 14, 14), target, choose_base("O2", target, None), cut=True
+    )
+    assert changed
+    assert not changed[1].untunable
+    products = [entry.workload for entry in changed[1].dispatches if entry.workload.flops > 10_000]
+    assert len(products) == 3
+    for workload in products:
+        assert {"contraction", "filter_panels"} & {family.name for family in Space(workload, target).families}
+
+
+@pytest.mark.parametrize("cut", [False, True])
+def test_a_bias_is_read_as_it_is(target: Target, cut: bool) -> None:
+    """Not in as many copies as the image has pixels."""
+    model = imported(nn.Sequential(nn.Conv2d(8, 64, 3, padding=1), nn.ReLU()), 1, 8, 14, 14)
+    changed = with_layouts(model, target, choose_base("O2", target, None), cut=cut)
+    assert changed
+    (entry,) = [entry for entry in changed[1].dispatches if entry.workload.flops > 100_000]
+    sizes = [prod(entry.workload.bindings[index].shape) for index in entry.constants]
+    assert max(sizes) == 64 * 8 * 9  # the filters; of the image there are 64 * 14 * 14
 
 
 def test_dispatches_that_are_left_to_iree_count_too(small: Model, target: Target, tmp_path: Path) -> None:

@@ -124,6 +124,10 @@ class Layouts:
         if schedule["conv_panel"] or schedule["depthwise"]:
             made.phase("Filters stay as they were laid out: IREE keeps them as constants of their own.")
             made.hoist_constants()
+        if schedule["conv_panel"] > 0:
+            made.phase("Panels reach through padding, so that a convolution is stored straight into the padded image.")
+            made.run_pass("iree-dispatch-creation-fold-unit-extent-dims-for-func")
+            made.apply_patterns("iree.bubble_expand")
         return made.text()
 
     def parse(self, text: str) -> Schedule:

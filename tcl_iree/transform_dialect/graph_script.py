@@ -63,9 +63,8 @@ class GraphScript:
         self._schedule = schedule
         self._lines: list[str] = []
         self._handles = 0
-        self._functions = self._named("functions")
         self.phase("The functions of the model.")
-        self._add(f'{self._functions} = transform.structured.match ops{{["util.func"]}} in %module : ({_OP}) -> {_OP}')
+        self._functions = self._matched("util.func", "%module")
 
     def phase(self, title: str) -> None:
         """Start a phase; the title becomes a comment."""
@@ -121,10 +120,15 @@ class GraphScript:
         """Move what is computed of constants alone into globals of the model, as IREE does later on.
 
         What was laid out for a kernel then stays as it is: IREE would fuse a transpose into the op that reads it, and
-        every inference would read the constant across.
+        every inference would read the constant across. Broadcasts become generic ops first, which IREE does not move:
+        a bias would be read in as many copies as the image has pixels.
         """
-        functions, module = self._named("functions"), self._named("module")
-        self._add(f'{functions} = transform.structured.match ops{{["util.func"]}} in %module : ({_OP}) -> {_OP}')
+        broadcasts = self._named("broadcasts")
+        self._add(
+            f'{broadcasts} = transform.structured.match ops{{["linalg.broadcast"]}} in %module : ({_OP}) -> {_OP}'
+        )
+        self._add(f"{self._named('generic')} = transform.structured.generalize {broadcasts} : ({_OP}) -> {_OP}")
+        functions, module = self._matched("util.func", "%module"), self._named("module")
         self._add(
             f'{module} = transform.get_parent_op {functions} <{{op_name = "builtin.module", deduplicate}}> '
             f": ({_OP}) -> {_OP}"
@@ -132,6 +136,10 @@ class GraphScript:
         hoisted = self._named("hoisted")
         self._add(
             f'{hoisted} = transform.apply_registered_pass "iree-util-hoist-into-globals" to {module} : ({_OP}) -> {_OP}'
+        )
+        self._functions = self._named("functions")
+        self._add(
+            f'{self._functions} = transform.structured.match ops{{["util.func"]}} in {hoisted} : ({_OP}) -> {_OP}'
         )
 
     def text(self) -> str:
@@ -150,6 +158,12 @@ class GraphScript:
             except ir.MLIRError as error:
                 raise ScheduleError(f"the graph script does not verify: {error}") from None
         return text
+
+    def _matched(self, kind: str, place: str) -> str:
+        """All ops of a kind below what a handle stands for."""
+        found = self._named(kind.rpartition(".")[2])
+        self._add(f'{found} = transform.structured.match ops{{["{kind}"]}} in {place} : ({_OP}) -> {_OP}')
+        return found
 
     def _named(self, name: str) -> str:
         self._handles += 1

@@ -12,6 +12,7 @@ Accumulators stay in registers throughout. Lanes must be contiguous, so they can
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -26,7 +27,7 @@ from tcl_iree.transform_dialect.schedule import Schedule
 from tcl_iree.transform_dialect.script import Script
 from tcl_iree.transform_dialect.sizes import divisors, spread
 from tcl_iree.transform_dialect.view import View, indices, view_of
-from tcl_iree.workload.model import Workload
+from tcl_iree.workload.model import Operand, Workload
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,8 @@ class Dims(TileDims):
     Lanes are the result's innermost dimension, which one operand alone has; rows are a dimension of the other alone.
 
     Attributes:
-        window: kernel positions, taken one at a time; none where only the stride tells it from a contraction.
+        window: kernel positions and blocks of input channels, taken one at a time; none where only the stride tells it
+            from a contraction.
         k: input channels.
         panel: position of the operand that has the lanes.
     """
@@ -65,16 +67,21 @@ def convolution_dims(workload: Workload) -> tuple[View, Dims] | str:
     window = tuple(loop for loop in view.reductions if loop in compound)
     plain = [loop for loop in view.reductions if loop not in window]
     strided = any(step != 1 for operand in view.inputs for index in indices(operand) for step in index.values())
-    if not (window or strided) or not plain:
-        return "the root has neither window nor stride, or no reduction beside it"
+    if not (window or strided or len(plain) > 1) or not plain:
+        return "the root has neither window, stride nor several reductions, or no reduction beside a window"
     alone = [loop for loop in view.output_loops if loop in used[1 - panel] and loop not in used[panel]]
     if not alone:
         return "the other operand has no dimension of its own"
-    k = max(plain, key=view.size)
+    k = max(plain, key=view.size) if window or strided else _contiguous(view.inputs[1 - panel], plain)
     others = tuple(loop for loop in plain if loop != k)
     row = max(alone, key=lambda loop: (loop not in compound, view.size(loop), loop))
     extra = tuple(loop for loop in view.output_loops if loop not in (lanes, row))
     return view, Dims(lanes, row, extra, window + others, k, panel)
+
+
+def _contiguous(operand: Operand, loops: Sequence[int]) -> int:
+    """The one of some loops along which an operand lies most densely."""
+    return next(loop for index in reversed(indices(operand)) for loop in index if loop in loops)
 
 
 class Convolution(RegisterTiles[Dims]):
