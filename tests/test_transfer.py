@@ -30,7 +30,7 @@ from tcl_iree.learning.distillation.lesson import Lesson
 from tcl_iree.learning.distillation.losses import distillation_loss
 from tcl_iree.learning.distillation.names import LEARNERS, make_learner
 from tcl_iree.learning.distillation.options import LISTWISE, SQUARES, Distillation
-from tcl_iree.learning.distillation.progress import COLUMN, SCRATCH, progress
+from tcl_iree.learning.distillation.progress import COLUMN, SCRATCH, UNCHANGED, progress
 from tcl_iree.learning.evaluation import rank
 from tcl_iree.learning.groups import Group
 from tcl_iree.learning.lineage import Stage, refuse_merge
@@ -106,7 +106,7 @@ def test_learns_three_platforms_in_turn(name: str, one: list[Group], knows_one: 
     for number, groups in enumerate(platforms):
         learned = learner.learn(lesson(groups), QUICK)
         assert (learned.platform, learned.labels) == (groups[0].platform, 3 * (len(groups[0]) - 1))
-        assert learned.teacher in ("labels", COLUMN, SCRATCH)
+        assert learned.teacher in ("labels", COLUMN, SCRATCH, UNCHANGED)
         for seen in platforms[: number + 1]:
             group = seen[3]
             scores = learner.predict(group.platform, group.workload, group.target, group.candidates)
@@ -206,6 +206,24 @@ def test_a_base_that_does_harm_is_noticed(one: list[Group], knows_one: NeuralMod
     assert "does harm here" in found.notes[0]
     assert not isinstance(found.model.network, ColumnNetwork)
     assert progress(sure, given, Distillation(gate=False), FitOptions(epochs=1)).kind == COLUMN
+
+
+def test_labels_that_do_harm_are_noticed(one: list[Group], knows_one: NeuralModel) -> None:
+    """Labels say the opposite of what validation says, and that is what the base says already."""
+    wrong = on_another(one, "cpu:avx2,threads=1", backwards=True)
+    right = [replace(group, seconds=np.r_[group.seconds[0], np.exp(-knows_one.score(group)[1:])]) for group in wrong]
+    given = Lesson("two", wrong[:3], right[:3])
+    fit = FitOptions(epochs=4, patience=4, seed=0)
+    found = progress(knows_one, given, Distillation(), fit)
+    assert found.kind == UNCHANGED
+    assert "the base stays as it is" in found.notes[0]
+    for name in ("continual-distillation", "fine-tuning"):
+        learner = make_learner(name, Distillation(fisher_lists=4), knows_one)
+        learner.learn(Lesson("one", one[:3], one[:3]), fit)
+        learner.learn(given, fit)
+        assert isinstance(learner, OneModel)
+        assert learner.base
+        assert learner.base.digest == knows_one.digest, name
 
 
 # Compress.

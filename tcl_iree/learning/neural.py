@@ -19,7 +19,7 @@ from tcl_iree.learning.metrics import ranked, validation_figures
 from tcl_iree.learning.network import Network
 from tcl_iree.learning.ranking import lambda_rank
 from tcl_iree.learning.recent import Recent
-from tcl_iree.learning.unfinished import Unfinished
+from tcl_iree.learning.unfinished import Progress, Unfinished
 from tcl_iree.target import Target
 from tcl_iree.workload.model import Workload
 
@@ -98,7 +98,7 @@ class NeuralModel(CostModel):
         run: str = "",
         penalty: Penalty | None = None,
     ) -> list[Epoch]:
-        """Learn from where the weights are.
+        """Learn from where the weights are; they stay as they are if validation is never as good again.
 
         Args:
             lists: what to learn from, as `lists` makes them or with other numbers.
@@ -106,7 +106,11 @@ class NeuralModel(CostModel):
             penalty: added to the loss.
         """
         torch.manual_seed(options.seed)
-        return self._train(lists, validation, options, run, penalty)
+        return self._train(lists, validation, options, run, penalty, self.validated(validation))
+
+    def validated(self, groups: Sequence[Group]) -> float:
+        """The score that training goes by, of the weights as they are."""
+        return Epoch(0, 0.0, *self._validate(groups, [self.encode(group) for group in groups])).score
 
     def lists(self, groups: Sequence[Group]) -> list[List]:
         """Groups with their labels, to learn from."""
@@ -119,13 +123,15 @@ class NeuralModel(CostModel):
         options: FitOptions,
         run: str,
         penalty: Penalty | None = None,
+        start: float = Progress.best_score,
     ) -> list[Epoch]:
+        """Train and keep the best weights, those of the start among them if their score is given."""
         held = [self.encode(group) for group in validation]
         rng = np.random.default_rng(options.seed)
         learner = copy.deepcopy(self.network)
         optimizer = self._optimizer(learner, self.recipe.rate)
         kept = Unfinished(options.resume, run, {"now": learner, "mean": self.network}, optimizer, rng)
-        progress = kept.restore()
+        progress = kept.restore(start)
         best = progress.best or copy.deepcopy(self.network.state_dict())
         for number in range(len(progress.epochs), options.epochs):
             if progress.stale >= options.patience:

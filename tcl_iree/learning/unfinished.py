@@ -93,14 +93,17 @@ class Unfinished:
         except (OSError, SafetensorError) as error:
             raise LearningError(f"cannot write {self._path}: {error}") from None
 
-    def restore(self) -> Progress:
+    def restore(self, start: float = Progress.best_score) -> Progress:
         """Take up a run where it was cut off; a fresh one if there is none.
+
+        Args:
+            start: the score before a fresh one.
 
         Raises:
             LearningError: the file is not one of an unfinished run of this network.
         """
         if not self._path or not self._path.exists():
-            return Progress()
+            return Progress(best_score=start)
         try:
             with safe_open(self._path, "pt") as file:
                 about: dict[str, Any] = json.loads((file.metadata() or {})["training"])

@@ -8,13 +8,13 @@ from dataclasses import replace
 from typing import ClassVar
 
 from tcl_iree.errors import LearningError
-from tcl_iree.learning.cost_model import CostModel, FitOptions
+from tcl_iree.learning.cost_model import CostModel, Epoch, FitOptions
 from tcl_iree.learning.distillation.compress import BASE, compress
 from tcl_iree.learning.distillation.consolidation import Consolidation, consolidate
 from tcl_iree.learning.distillation.learner import Learned, Learner, Phase, Size, bytes_of
 from tcl_iree.learning.distillation.lesson import Lesson
 from tcl_iree.learning.distillation.options import Distillation
-from tcl_iree.learning.distillation.progress import progress
+from tcl_iree.learning.distillation.progress import UNCHANGED, progress
 from tcl_iree.learning.mamba import MambaNetwork
 from tcl_iree.learning.neural import NeuralModel
 from tcl_iree.target import Target
@@ -88,8 +88,12 @@ class ContinualDistillation(OneModel):
             learned = self._begin(lesson, fit, phase)
         else:
             teacher = progress(self.base, lesson, self.options, fit, phase)
-            phase("distilling into the base")
-            self.base, history = compress(self.base, teacher.model, lesson, self.held, self.options, fit, self._targets)
+            history: list[Epoch] = []
+            if teacher.kind != UNCHANGED:
+                phase("distilling into the base")
+                self.base, history = compress(
+                    self.base, teacher.model, lesson, self.held, self.options, fit, self._targets
+                )
             learned = Learned(lesson.platform, lesson.labels, tuple(history), teacher.kind, teacher.notes)
         assert self.base
         if self.options.ewc:

@@ -1,4 +1,7 @@
-"""Progress: learn a new platform in a column beside the base, or without the base where that does better."""
+"""Progress: learn a new platform in a column beside the base, or without the base where that does better.
+
+Where neither does better than the base as it is, the labels have nothing to teach.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from tcl_iree.learning.distillation.options import Distillation
 from tcl_iree.learning.mamba import MambaNetwork
 from tcl_iree.learning.neural import NeuralModel
 
-COLUMN, SCRATCH = "column", "scratch"
+COLUMN, SCRATCH, UNCHANGED = "column", "scratch", "base"
 
 
 @dataclass(frozen=True)
@@ -21,8 +24,8 @@ class Teacher:
     """A model of the new platform alone, for the base to learn from.
 
     Attributes:
-        kind: `column`, or `scratch` where earlier knowledge did harm.
-        scores: share of pairs in order on validation of whatever was trained, by kind.
+        kind: `column`; `scratch` where earlier knowledge did harm; `base` where the labels did.
+        scores: share of pairs in order on validation, by kind.
     """
 
     model: NeuralModel
@@ -31,9 +34,15 @@ class Teacher:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """That the base was of no use here, if so."""
+        """That the base or the labels were of no use here, if so."""
         if self.kind == COLUMN:
             return ()
+        if self.kind == UNCHANGED:
+            return (
+                "the labels teach nothing new: validation scores "
+                f"{self.scores[COLUMN]:.3f} with them beside the base, {self.scores[SCRATCH]:.3f} with them alone, and "
+                f"{self.scores[UNCHANGED]:.3f} without them; the base stays as it is",
+            )
         return (
             "what earlier platforms taught does harm here: beside the base, validation scores "
             f"{self.scores[COLUMN]:.3f}, without it {self.scores[SCRATCH]:.3f}; a model trained from scratch teaches",
@@ -54,8 +63,10 @@ def progress(
         phase("training without the base, to compare")
         alone = NeuralModel(MambaNetwork(**network.config), recipe)
         scores[SCRATCH] = _best(alone.fit(lesson.labelled, lesson.validation, fit.keeping(SCRATCH)))
-        if scores[SCRATCH] > scores[COLUMN]:
-            return Teacher(alone, SCRATCH, scores)
+        scores[UNCHANGED] = base.validated(lesson.validation)
+        models = {UNCHANGED: base, COLUMN: column, SCRATCH: alone}
+        best = max(models, key=lambda kind: scores[kind])
+        return Teacher(models[best], best, scores)
     return Teacher(column, COLUMN, scores)
 
 
