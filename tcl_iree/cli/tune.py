@@ -96,7 +96,8 @@ def register(commands: Any, summary: str) -> None:
         type=float,
         default=_DEFAULTS.min_share,
         metavar="S",
-        help="leave workloads with less than this share of the time to IREE (default %(default)s)",
+        help="leave workloads to IREE whose default takes less than this share of what the tuned model may take "
+        "(default %(default)s)",
     )
     parser.add_argument(
         "--seconds",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -29,12 +29,13 @@ from tcl_iree.workflows.base_flags import Base, choose_base, with_stack
 from tcl_iree.workflows.bench import bench, bench_steps
 from tcl_iree.workflows.finished import Finished
 from tcl_iree.workflows.first_look import first_look
+from tcl_iree.workflows.form import Form, choose_all
 from tcl_iree.workflows.guide import load_guide
 from tcl_iree.workflows.histories import dispatch_histories
 from tcl_iree.workflows.layouts import CHANGE, KEEP, formed, untunable_seconds, with_layouts
 from tcl_iree.workflows.model_library import build_library
 from tcl_iree.workflows.model_runs import ModelRuns
-from tcl_iree.workflows.promise import Rates, Stand
+from tcl_iree.workflows.promise import Rates
 from tcl_iree.workflows.search_rounds import INTERRUPTED, search_rounds
 from tcl_iree.workflows.similar import Similar
 from tcl_iree.workflows.surroundings import Surroundings, placed, surroundings
@@ -103,40 +104,6 @@ def tune(
         return result
 
 
-@dataclass
-class _Form:
-    """The dispatches a model has under some flags and layouts, and how their search stands.
-
-    Attributes:
-        searches: of every dispatch that can be measured, heaviest first; `chosen` of those worth it.
-        left: why others are left to IREE, by key.
-        unmeasured: dispatches whose default could not be measured: what they take is not known.
-        untunable: seconds of one inference in dispatches that cannot be searched, where it was asked.
-    """
-
-    base: Base
-    extraction: Extraction
-    searches: list[WorkloadSearch] = field(default_factory=list)
-    chosen: list[WorkloadSearch] = field(default_factory=list)
-    left: dict[str, str] = field(default_factory=dict)
-    unmeasured: int = 0
-    untunable: float = 0.0
-
-    @property
-    def stands(self) -> list[Stand]:
-        """How the dispatches stand with the best found so far."""
-        return [
-            Stand(
-                search.dispatch.occurrences,
-                search.default_seconds / max(1.0, search.best_ratio()),
-                search.dispatch.workload.flops,
-                search.dispatch.workload.bytes,
-                search in self.chosen and not search.asked,
-            )
-            for search in self.searches
-        ]
-
-
 class _Tuning:
     """One run of the tuner, phase by phase."""
 
@@ -183,17 +150,17 @@ class _Tuning:
                     winners = {winner.workload.key: winner for winner in found if winner}
                 return self._result(extraction, measured, base, searches, winners, None, None, [])
 
-    def _formed(self, base: Base) -> _Form:
+    def _formed(self, base: Base) -> Form:
         """The model's dispatches under some base flags and layouts."""
         self._say(f"forming dispatches under {base.name}")
         extraction = formed(self._model, self._target, base)
         # Decided once, so that layouts can be compared.
         self._around = surroundings(extraction, self._target)
-        return _Form(base, placed(extraction, self._around))
+        return Form(base, placed(extraction, self._around))
 
     # The search.
 
-    def _laid_out(self, kept: _Form, builder: Builder, runner: Runner) -> _Form:
+    def _laid_out(self, kept: Form, builder: Builder, runner: Runner) -> Form:
         """The model with the layouts it has or with others, whichever promises most after a short search of each."""
         wanted = self._options.layouts
         changed = [] if wanted == KEEP else self._changed(kept.base)
@@ -202,6 +169,7 @@ class _Tuning:
         similar = self._similar(records, [kept, *changed])
         for form in forms:
             self._open_searches(form, records, similar, builder, runner)
+        choose_all(forms, self._options)
         if len(forms) == 1:
             return forms[0]
         options = self._options
@@ -221,7 +189,7 @@ class _Tuning:
         order = sorted(range(len(forms)), key=lambda index: (forms[index].unmeasured, thought[index]))
         return forms[order[0]]
 
-    def _search(self, form: _Form, options: TuneOptions) -> list[str]:
+    def _search(self, form: Form, options: TuneOptions) -> list[str]:
         """Search the dispatches of a form, and show how all of them stand."""
 
         def say(text: str, advance: int = 0, total: int | None = None) -> None:
@@ -232,20 +200,20 @@ class _Tuning:
         self.interrupted |= INTERRUPTED in notes
         return notes
 
-    def _changed(self, base: Base) -> list[_Form]:
+    def _changed(self, base: Base) -> list[Form]:
         """The model's dispatches with channels last, and filters whole or in panels; none where that cannot be."""
-        found: list[_Form] = []
+        found: list[Form] = []
         try:
             for cut in (False, True):
                 self._say(f"forming dispatches under {base.name} with other layouts")
                 changed = with_layouts(self._model, self._target, base, cut)
                 if changed and not any(_same(changed[1], form.extraction) for form in found):
-                    found.append(_Form(changed[0], placed(changed[1], self._around)))
+                    found.append(Form(changed[0], placed(changed[1], self._around)))
         except TclIreeError as error:
             self._notes.append(f"with other layouts the model does not compile: {error}")
         return found
 
-    def _similar(self, records: Mapping[str, ScheduleRecord], forms: Sequence[_Form]) -> Similar | None:
+    def _similar(self, records: Mapping[str, ScheduleRecord], forms: Sequence[Form]) -> Similar | None:
         """What to start from, the model's own workloads in all its forms left out; None where no model guides."""
         if self._options.strategy not in GUIDED:
             return None
@@ -254,7 +222,7 @@ class _Tuning:
 
     def _open_searches(
         self,
-        form: _Form,
+        form: Form,
         records: Mapping[str, ScheduleRecord],
         similar: Similar | None,
         builder: Builder,
@@ -278,7 +246,6 @@ class _Tuning:
                 form.unmeasured += 1
             self._say(f"measured IREE's default for {dispatch.workload.label}", 1)
         form.searches = sorted(searches, key=lambda search: -search.weight)
-        form.chosen = self._chosen(form)
 
     def _guided(self) -> Callable[..., Strategy]:
         name = self._options.strategy
@@ -289,21 +256,6 @@ class _Tuning:
             self._notes.append(f"the search went by measurements alone: {guide}")
             return partial(make_strategy, "evolutionary")
         return partial(make_strategy, name, model=guide.model)
-
-    def _chosen(self, form: _Form) -> list[WorkloadSearch]:
-        total = sum(search.weight for search in form.searches) or 1.0
-        chosen = []
-        for rank, search in enumerate(form.searches):
-            key = search.dispatch.workload.key
-            if search.exhausted:
-                form.left[key] = "no schedule family serves it"
-            elif search.weight < self._options.min_share * total:
-                form.left[key] = f"less than {100 * self._options.min_share:g} % of the time"
-            elif self._options.top is not None and rank >= self._options.top:
-                form.left[key] = f"not among the {self._options.top} heaviest"
-            else:
-                chosen.append(search)
-        return chosen
 
     def _retime(self, searches: list[WorkloadSearch], runner: Runner) -> dict[str, Winner]:
         self._say("timing the best again", total=len(searches))

@@ -29,7 +29,7 @@ class TuneOptions:
         layouts: `keep` those the model has, `change` to channels last with packed weights, or let `auto` find out.
         scope: which of IREE's flag sets to compare with: `quick`, `standard` or `all`.
         top: tune only so many workloads, those with most time.
-        min_share: leave workloads with less than this share of the time to IREE.
+        min_share: leave workloads to IREE whose default takes less than this share of what the tuned model may take.
         seconds: time for each interleaved run of whole models.
         again: tune anew what was tuned before with the same options; trials of that are used.
 
