@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from statistics import median
 
 from tcl_iree.database import UNMEASURED, Database, ScheduleRecord, Trial
 from tcl_iree.errors import ScheduleError
@@ -94,8 +95,10 @@ class WorkloadSearch:
 
     @property
     def default_seconds(self) -> float:
-        """Time of IREE's default."""
-        return self.default.p50 or 0.0
+        """Time of IREE's default, which every trial takes again: the middle of undisturbed ones, if there are any."""
+        timed = [trial for trial in (self.default, *self._known.values()) if trial.reference_p50]
+        calm = [trial for trial in timed if trial.calm] or timed
+        return median(trial.reference_p50 or 0.0 for trial in calm) if calm else 0.0
 
     @property
     def weight(self) -> float:
