@@ -78,7 +78,8 @@ def platform_of(key: str) -> str:
 def measured_here() -> dict[str, str]:
     """When and on which CPU: every figure of a result that is put together in several runs carries it."""
     host = host_cpu()
-    return {"date": time.strftime("%Y-%m-%d"), "cpu": f"{host.model} ({host.isa_classes[0]})"}
+    name = ", ".join(filter(None, (host.model, host.revision)))
+    return {"date": time.strftime("%Y-%m-%d"), "cpu": f"{name} ({host.isa_classes[0]})"}
 
 
 def recorded(name: str, place: Path = RESULTS) -> dict[str, Any]:

@@ -82,9 +82,15 @@ class Hardware:
 
 @dataclass(frozen=True)
 class HostCpu:
-    """The CPU of this machine."""
+    """The CPU of this machine.
+
+    Attributes:
+        model: what it calls itself; virtual machines tell no more than its make.
+        revision: its family and model numbers, which tell generations apart; empty if it has none.
+    """
 
     model: str
+    revision: str
     flags: frozenset[str]
     cpu_ids: tuple[int, ...]
     machine_cores: int
@@ -155,19 +161,19 @@ def vulkan_hardware() -> Hardware:
 @cache
 def host_cpu() -> HostCpu:
     """Read this machine's CPU once."""
-    model, flags = platform.processor() or platform.machine(), frozenset[str]()
+    model, revision, flags = platform.processor() or platform.machine(), "", frozenset[str]()
     info = Path("/proc/cpuinfo")
     if info.exists():
-        for line in info.read_text().splitlines():
-            name, _, value = line.partition(":")
-            if name.strip() == "model name":
-                model = " ".join(value.split())
-            elif name.strip() in ("flags", "Features"):
-                flags = frozenset(value.split())
-                break
+        first = info.read_text().split("\n\n")[0]
+        told = {name.strip(): value.split() for name, _, value in (line.partition(":") for line in first.splitlines())}
+        model = " ".join(told.get("model name", [model]))
+        flags = frozenset(told.get("flags") or told.get("Features") or ())
+        numbers = {name: told[key] for name, key in (("family", "cpu family"), ("model", "model")) if key in told}
+        revision = " ".join(f"{name} {value[0]}" for name, value in numbers.items() if value)
     sizes = _cache_sizes()
     return HostCpu(
         model,
+        revision,
         flags,
         _usable_cpus(),
         os.cpu_count() or 1,

@@ -177,6 +177,17 @@ def test_scripts_are_read_back(layouts: Layouts) -> None:
     assert layouts.usual(cut=True) != layouts.usual()
 
 
+def test_panels_of_matrices_are_offered_once_each(target: Target) -> None:
+    """Two widths for a matrix that both divide, one where both come to the same."""
+    choices = []
+    for width in (128, 96, 24, 20):
+        made = Layouts(model_ops(imported(nn.Linear(24, width), 4, 24), target), target)
+        choices.append(next(decision.choices for decision in made.decisions() if decision.name == "matmul_panel"))
+    narrow, wide = choices[0][1:]
+    assert wide == 2 * narrow
+    assert choices == [(0, narrow, wide), (0, narrow, wide) if 96 % wide == 0 else (0, narrow), (0, narrow), (0,)]
+
+
 def test_an_edited_script_and_a_foreign_schedule_are_refused(layouts: Layouts, target: Target) -> None:
     text = layouts.script(layouts.usual())
     with pytest.raises(ScheduleError, match="edited"):
@@ -327,6 +338,7 @@ def test_a_guided_run_that_is_repeated_asks_for_the_same_schedules(
         "seconds": 0.2,
         "base": "plain",
         "top": 2,
+        "min_share": 0.0,
         "again": True,
     }
     tried = []

@@ -384,6 +384,20 @@ def test_what_was_only_built_is_measured_by_a_search(
         assert opened(dispatch, builder, runner, database).counts() == search.counts()
 
 
+def test_a_disturbed_default_is_not_what_the_search_goes_by(
+    dispatch: Dispatch, builder: Builder, runner: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every trial times the default again."""
+    with Database(tmp_path / "a.db") as database:
+        search = opened(dispatch, builder, runner, database)
+        disturbed = replace(search.default, p50=10.0, reference_p50=10.0, calm=False)
+        monkeypatch.setattr(WorkloadSearch, "default", property(lambda self: disturbed))
+        assert search.default_seconds == 10.0, "nothing else is known"
+        beside = [trial.reference_p50 for trial in search.step(3) if trial.reference_p50]
+        assert beside
+        assert search.default_seconds < 10.0
+
+
 def test_scripts_measured_by_hand_do_not_win(
     dispatch: Dispatch, builder: Builder, runner: Runner, tmp_path: Path
 ) -> None:

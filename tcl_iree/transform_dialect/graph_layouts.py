@@ -36,9 +36,8 @@ class Layouts:
 
     Decisions:
         conv_panel, matmul_panel, pool_panel: the widest panels; an op gets the widest that divides its channels. 0
-            leaves these ops as they are. -1 makes one panel of all channels: then nothing stands between a convolution
-            and the padding of the next, and IREE stores the one straight into the other. So has a convolution whose
-            channels no panel of two vectors divides.
+            leaves these ops as they are. -1 makes one panel of all channels, and so has a convolution whose channels
+            no panel of two vectors divides.
         depthwise: whether depthwise convolutions have channels last as well.
         attention: whether attention is taken apart into two products and a softmax, each with schedules of its own.
     """
@@ -56,11 +55,13 @@ class Layouts:
     def decisions(self) -> tuple[Decision, ...]:
         """What is to be decided for this model; only 0 where it has no such ops."""
         wide, there = self._wide, self._open()
+        # Widths that come to the same panels are offered once.
+        products = {tuple(_panel(op.shape[-1], width) for op in there["matmul"]): width for width in reversed(wide)}
         return (
             Decision("attention", (False, True) if there["attention"] else (False,)),
             Decision("conv_panel", (0, *wide, _WHOLE) if there["conv"] else (0,)),
             Decision("depthwise", (False, True) if there["depthwise"] else (False,)),
-            Decision("matmul_panel", (0, *wide) if there["matmul"] else (0,)),
+            Decision("matmul_panel", (0, *sorted(width for panels, width in products.items() if any(panels)))),
             Decision("pool_panel", (0, wide[0]) if there["pool"] else (0,)),
         )
 
@@ -78,13 +79,14 @@ class Layouts:
 
         Args:
             attention: take it apart if there is any.
-            cut: filters of convolutions in panels as wide as register tiles are, not in one of all channels. Then a
-                schedule reads them one after the other, but convolutions no longer write into the padding of the next.
+            cut: filters and matrices in panels as wide as register tiles are, which a schedule reads one after the
+                other as they lie in memory; not filters whole, and matrices in panels twice as wide.
         """
-        made = {decision.name: decision.choices[-1] for decision in self.decisions()}
+        choices = {decision.name: decision.choices for decision in self.decisions()}
+        made = {name: values[-1] for name, values in choices.items()}
         made["attention"] = attention and made["attention"]
-        if cut and made["conv_panel"]:
-            made["conv_panel"] = self._wide[0]
+        if cut:
+            made |= {name: self._wide[0] for name in ("conv_panel", "matmul_panel") if self._wide[0] in choices[name]}
         return Schedule(self.name, tuple(made.items()))
 
     def script(self, schedule: Schedule) -> str:

@@ -37,7 +37,7 @@ def with_layouts(model: Model, target: Target, base: Base, cut: bool = False) ->
     Attention that no family can schedule is taken apart: IREE's own code for it is slow.
 
     Args:
-        cut: filters of convolutions in narrow panels, see `Layouts.usual`.
+        cut: filters and matrices in narrow panels, see `Layouts.usual`.
 
     Returns:
         None if the model has nothing that could be changed, or nothing to cut.
