@@ -13,11 +13,9 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import shutil
 import subprocess
 import sys
 import time
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,7 +26,6 @@ from tcl_iree.frontend import load_model
 from tcl_iree.frontend.zoo import NETWORKS
 from tcl_iree.measure.device import SharedDevice, open_device
 from tcl_iree.measure.exclusive import exclusive
-from tcl_iree.processes import scratch_directory
 from tcl_iree.report.progress import progress
 from tcl_iree.report.tables import console, table
 from tcl_iree.target import Target
@@ -52,12 +49,13 @@ def main() -> None:
     arguments = parser.parse_args()
     taken: dict[str, list[float]] = {way: [] for way in _WAYS}
     target = Target.parse("cpu")
-    with scratch_directory("waiting") as scratch, progress(1, f"tuning {arguments.network}") as say:
+    with progress(1, f"tuning {arguments.network}") as say:
         model = load_model(f"zoo:{arguments.network}")
         result = tune(model, target=target, say=say, effort="none")
         assert result.module
         job: dict[str, Any] = {
-            "path": str(shutil.copy(result.module, Path(scratch) / "model.vmfb")),
+            "path": str(result.module),
+            "device": target.device,
             "flags": list(target.runtime_flags),
             "inputs": [[list(array.shape), array.dtype.name] for array in model.inputs or ()],
             "seconds": arguments.seconds,
@@ -87,13 +85,13 @@ def _in_process(job: dict[str, Any]) -> list[float]:
     return list(json.loads(done.stdout))
 
 
-def _called(path: str, flags: list[str], inputs: list[list[Any]], seconds: float, way: str) -> list[float]:
+def _called(path: str, device: str, flags: list[str], inputs: list[list[Any]], seconds: float, way: str) -> list[float]:
     """Seconds of each call, in this process."""
-    device = open_device("local-task", flags) if way == _GIVING_WAY else SharedDevice("local-task", flags).device
+    opened = open_device(device, flags) if way == _GIVING_WAY else SharedDevice(device, flags).device
     if way == _LOWER:
         os.nice(_NICE)  # of this thread alone: the workers are there already
     rng = np.random.default_rng(0)
-    call = IreeModule(device, path).bind([rng.random(shape).astype(kind) for shape, kind in inputs])
+    call = IreeModule(opened, path).bind([rng.random(shape).astype(kind) for shape, kind in inputs])
     for _ in range(_UNTIMED):
         call()
     taken: list[float] = []

@@ -68,19 +68,50 @@ CASES = [
 ]  # fmt: skip
 
 
+NORMS = (torch.ops.aten.batch_norm.default, torch.ops.aten._native_batch_norm_legit_no_training.default)
+
+
+@pytest.mark.parametrize("decomposed", [False, True], ids=["as exported", "as AOT autograd writes it"])
 @pytest.mark.parametrize(("module", "shape", "folded"), CASES)
-def test_folding_changes_no_result(module: nn.Module, shape: tuple[int, ...], folded: int) -> None:
+def test_folding_changes_no_result(module: nn.Module, shape: tuple[int, ...], folded: int, decomposed: bool) -> None:
     module = lively(module)
     before = copy.deepcopy(module.state_dict())
     image = torch.randn(*shape)
     program = torch.export.export(module, (image,))
+    if decomposed:
+        program = program.run_decompositions()
     assert fold_batch_norms(program) == folded
-    norms = [node for node in program.graph.nodes if node.target == torch.ops.aten.batch_norm.default]
+    norms = [node for node in program.graph.nodes if node.target in NORMS]
     assert len(norms) == sum(isinstance(part, nn.modules.batchnorm._BatchNorm) for part in module.modules()) - folded
     with torch.no_grad():
         torch.testing.assert_close(program.module()(image), module(image), rtol=1e-5, atol=1e-5)
     for name, value in module.state_dict().items():  # the user's own module is as it was
         assert torch.equal(value, before[name])
+
+
+@pytest.mark.parametrize(
+    ("module", "shape"),
+    [
+        pytest.param(
+            nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm1d(8)), (3, 10, 9), id="no batch: channels are rows"
+        ),
+        pytest.param(nn.Sequential(nn.Conv2d(3, 8, 3).bfloat16(), nn.BatchNorm2d(8)), (1, 3, 9, 9), id="two types"),
+    ],
+)
+def test_a_norm_of_something_else_is_left_alone(module: nn.Module, shape: tuple[int, ...]) -> None:
+    module = lively(module)
+    image = torch.randn(*shape, dtype=module[0].weight.dtype)
+    program = torch.export.export(module, (image,))
+    assert fold_batch_norms(program) == 0
+    with torch.no_grad():
+        torch.testing.assert_close(program.module()(image), module(image))
+
+
+def test_filters_that_want_gradients_keep_wanting_them() -> None:
+    module = lively(nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8)))
+    program = torch.export.export(module, (torch.randn(1, 3, 9, 9),))
+    assert fold_batch_norms(program) == 1
+    assert all(value.grad_fn is None for value in program.state_dict.values())
 
 
 def test_a_dispatch_adds_one_bias_and_nothing_else(target: Target) -> None:

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from tcl_iree.errors import TargetError
@@ -64,7 +66,7 @@ def test_keys_tell_isa_threads_and_machine_apart(monkeypatch: pytest.MonkeyPatch
     assert len(set(keys)) == len(keys)
     assert host_cpu().fingerprint in keys[0]
     before = Target.parse("cpu,threads=1").key
-    other = type(host_cpu())("another CPU", host_cpu().flags, host_cpu().cpu_ids, 2, 1, 2, 3)
+    other = replace(host_cpu(), model="another CPU")
     monkeypatch.setattr("tcl_iree.target.host_cpu", lambda: other)
     assert Target.parse("cpu,threads=1").key != before
 

@@ -2,7 +2,7 @@
 
 from tcl_iree.database.location import default_database
 from tcl_iree.database.parquet import export_parquet, import_parquet, trial_uids
-from tcl_iree.database.records import UNMEASURED, ScheduleRecord, Trial, WorkloadRecord
+from tcl_iree.database.records import UNMEASURED, ScheduleRecord, Trial, WorkloadRecord, usual_default
 from tcl_iree.database.store import Database
 
 __all__ = [
@@ -15,4 +15,5 @@ __all__ = [
     "export_parquet",
     "import_parquet",
     "trial_uids",
+    "usual_default",
 ]

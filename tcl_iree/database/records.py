@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from statistics import median
 from typing import Any
 
 from tcl_iree.transform_dialect.names import ENTRY
@@ -98,3 +100,10 @@ class Trial:
     static: str | None = None
     hardware: str | None = None
     origin: str = ""
+
+
+def usual_default(trials: Sequence[Trial]) -> float:
+    """Seconds of IREE's default as trials of one group found it: the middle of undisturbed ones, if there are any."""
+    timed = [trial for trial in trials if trial.reference_p50]
+    calm = [trial for trial in timed if trial.calm] or timed
+    return median(trial.reference_p50 or 0.0 for trial in calm) if calm else 0.0

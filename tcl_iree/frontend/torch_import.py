@@ -37,8 +37,10 @@ def import_torch(module: Any, inputs: tuple[Any, ...], path: Path) -> None:
 
 def _with_turbine(module: Any, inputs: tuple[Any, ...], path: Path) -> None:
     import iree.turbine.aot as aot
+    import torch
 
-    program = _exported(module, inputs)
+    # A graph has no Python left to be strict about, and strict tracing makes Dynamo forget all that it compiled.
+    program = _exported(module, inputs, strict=not isinstance(module, torch.fx.GraphModule))
     decompositions = aot.decompositions.current_aot_decompositions()
     aot.export(program.run_decompositions(decompositions) if decompositions else program).save_mlir(str(path))
 
@@ -47,19 +49,17 @@ def _with_fx_importer(module: Any, inputs: tuple[Any, ...], path: Path) -> None:
     from iree.compiler.extras.fx_importer import FxImporter
 
     importer = FxImporter()
-    importer.import_frozen_program(_exported(module, inputs).run_decompositions(), func_name="main")
+    importer.import_frozen_program(_exported(module, inputs, strict=False).run_decompositions(), func_name="main")
     with path.open("wb") as file:
         importer.module.operation.write_bytecode(file)
 
 
-def _exported(module: Any, inputs: tuple[Any, ...]) -> Any:
+def _exported(module: Any, inputs: tuple[Any, ...], strict: bool) -> Any:
     """The module as a graph, its batch norms part of convolutions."""
     import torch
 
     from tcl_iree.frontend.batch_norms import fold_batch_norms
 
-    # A graph has no Python left to be strict about, and strict tracing makes Dynamo forget all that it compiled.
-    strict = not isinstance(module, torch.fx.GraphModule)
     program = torch.export.export(module, inputs, strict=strict)
     fold_batch_norms(program)
     return program

@@ -66,7 +66,7 @@ class CouncilModel(NeuralModel):
         settings = (kinds, self.config, self.recipe, options.seed, options.epochs, len(training), len(lists))
         run = fingerprint(settings, [*training, *validation])
         student.network.prepare([arrays for arrays, _ in lists])
-        history = student.go_on(lists, validation, options.keeping("student"), run)
+        history = student.go_on(lists, validation, options.keeping("student"), run, keep_start=False)
         self.load_state(student.state())
         return history
 

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from tcl_iree.database import UNMEASURED, Database, ScheduleRecord, Trial, WorkloadRecord
+from tcl_iree.database import UNMEASURED, Database, ScheduleRecord, Trial, WorkloadRecord, usual_default
 from tcl_iree.errors import FeatureError, LearningError, TclIreeError, WorkloadError
 from tcl_iree.features.script_ops import read_script
 from tcl_iree.features.steps import Candidate, ScriptText
@@ -217,9 +217,7 @@ def trusted(trials: Sequence[Trial]) -> list[Trial]:
 
     The best of many is what a ranking is judged by, and a disturbed ratio may be off by a third.
     """
-    timed = [trial for trial in trials if trial.ratio and trial.reference_p50]
-    calm = [trial for trial in timed if trial.calm] or timed
-    usual = float(np.median([trial.reference_p50 or 0.0 for trial in calm])) if calm else 0.0
+    usual = usual_default([trial for trial in trials if trial.ratio])
     return [
         trial
         for trial in trials

@@ -97,16 +97,19 @@ class NeuralModel(CostModel):
         options: FitOptions,
         run: str = "",
         penalty: Penalty | None = None,
+        keep_start: bool = True,
     ) -> list[Epoch]:
-        """Learn from where the weights are; they stay as they are if validation is never as good again.
+        """Learn from where the weights are.
 
         Args:
             lists: what to learn from, as `lists` makes them or with other numbers.
             run: names the run in the file that an unfinished one is kept in.
             penalty: added to the loss.
+            keep_start: let the weights stay as they are if validation is never better; not for untrained ones.
         """
         torch.manual_seed(options.seed)
-        return self._train(lists, validation, options, run, penalty, self.validated(validation))
+        start = self.validated(validation) if keep_start else Progress.best_score
+        return self._train(lists, validation, options, run, penalty, start)
 
     def validated(self, groups: Sequence[Group]) -> float:
         """The score that training goes by, of the weights as they are."""

@@ -32,15 +32,13 @@ def open_device(name: str, flags: Sequence[str]) -> runtime.HalDevice:
     return device
 
 
-def give_way() -> int | None:
-    """Let this thread push no worker off its core when it wakes; returns the class it was in, None if it stays there.
+def give_way() -> bool:
+    """Let this thread push no worker off its core when it wakes; False if it stays as it was.
 
     The worker that ends a call wakes the caller and then has one more word to write, for which the caller spins. If
     the caller takes the worker's core on waking, it spins until the kernel's next tick, for milliseconds.
     """
-    if _BATCH is None or os.sched_getscheduler(0) != os.SCHED_OTHER:
-        return None
-    return os.SCHED_OTHER if _into(_BATCH) else None
+    return _BATCH is not None and os.sched_getscheduler(0) == os.SCHED_OTHER and _into(_BATCH)
 
 
 class SharedDevice:
@@ -56,12 +54,12 @@ class SharedDevice:
 
     def run(self, function: Callable[_P, _R], *args: _P.args, **kwargs: _P.kwargs) -> _R:
         """Call a function that calls the device."""
-        before = give_way() if self._has_workers else None
+        gives_way = self._has_workers and give_way()
         try:
             return function(*args, **kwargs)
         finally:
-            if before is not None:
-                _into(before)
+            if gives_way:
+                _into(os.SCHED_OTHER)
 
 
 def _opened(name: str, flags: Sequence[str]) -> runtime.HalDevice:

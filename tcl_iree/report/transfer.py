@@ -37,7 +37,7 @@ class TransferReport:
         labels: programs learned from; `validation` were only stopped by.
         measured: programs measured in this run; `known` are those that the database had, both 0 for recorded labels.
         pool: programs that were read without their times.
-        teacher: `column`, or `scratch` where earlier knowledge did harm.
+        teacher: `column`; `scratch` where earlier knowledge did harm; `base` where the labels did, and taught nothing.
         left: workloads or networks left out, and why.
         lineage: one entry a stage, as checkpoints carry it.
     """
@@ -69,7 +69,7 @@ def transfer_table(report: TransferReport) -> Table:
         for row in report.platforms
     ]  # fmt: skip
     names = ["platform", "part", "workloads", "top-1 before", "after", "top-5 before", "after"]
-    title = f"{report.labels} labels of {report.platform}, taught by {report.teacher}"
+    title = f"{report.labels} labels of {report.platform}; teacher: {report.teacher}"
     return table(title, names, rows, numeric=(2, 3, 4, 5, 6))
 
 

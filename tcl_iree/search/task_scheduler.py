@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 # Before anything is known, a round is thought to take so much off a workload's time; what rounds really took off
@@ -50,7 +51,7 @@ class TaskScheduler:
         enough: a round that saves less than this share of the whole is not worth it; 0 goes on until told to close.
     """
 
-    def __init__(self, tasks: list[tuple[float, float]], enough: float = 0.0) -> None:
+    def __init__(self, tasks: Sequence[tuple[float, float]], enough: float = 0.0) -> None:
         self.tasks = [Task(weight, seconds) for weight, seconds in tasks]
         self._enough = enough
 

@@ -123,10 +123,7 @@ class GraphScript:
         every inference would read the constant across. Broadcasts become generic ops first, which IREE does not move:
         a bias would be read in as many copies as the image has pixels.
         """
-        broadcasts = self._named("broadcasts")
-        self._add(
-            f'{broadcasts} = transform.structured.match ops{{["linalg.broadcast"]}} in %module : ({_OP}) -> {_OP}'
-        )
+        broadcasts = self._matched("linalg.broadcast", "%module")
         self._add(f"{self._named('generic')} = transform.structured.generalize {broadcasts} : ({_OP}) -> {_OP}")
         functions, module = self._matched("util.func", "%module"), self._named("module")
         self._add(
@@ -137,10 +134,7 @@ class GraphScript:
         self._add(
             f'{hoisted} = transform.apply_registered_pass "iree-util-hoist-into-globals" to {module} : ({_OP}) -> {_OP}'
         )
-        self._functions = self._named("functions")
-        self._add(
-            f'{self._functions} = transform.structured.match ops{{["util.func"]}} in {hoisted} : ({_OP}) -> {_OP}'
-        )
+        self._functions = self._matched("util.func", hoisted)
 
     def text(self) -> str:
         """The finished script.

@@ -23,8 +23,8 @@ from tcl_iree.workflows.guide import checkpoint_path
 from tcl_iree.workflows.tune_options import TuneOptions
 from tcl_iree.workflows.tuned import LIBRARY, MODULE, REPORT, TuneResult
 
-# Counted up when the same request is worth tuning anew: 3 measures all buffers where they are in the model.
-_WAY = 3
+# Counted up when the same request is worth tuning anew: 4 searches what matters once all is tuned, and more layouts.
+_WAY = 4
 # The oldest go when all together are larger.
 _LIMIT_BYTES = 4 << 30
 _ENDING = ".finished"

@@ -17,7 +17,7 @@ from tcl_iree.workflows.workload_search import WorkloadSearch
 from tcl_iree.workload.model import Workload
 
 # Computations that are looked at make up so much of all.
-_SHARE = 0.7
+_SHARE = 0.85
 
 
 def first_look(forms: Sequence[Sequence[WorkloadSearch]], trials: int, time_limit: float | None, say: Step) -> bool:

@@ -34,7 +34,10 @@ class Form:
     @property
     def stands(self) -> list[Stand]:
         """How the dispatches stand with the best found so far."""
-        return [_stand(search, search in self.chosen and not search.asked) for search in self.searches]
+        return [
+            _stand(search, max(1.0, search.best_ratio()), search in self.chosen and not search.asked)
+            for search in self.searches
+        ]
 
     def choose(self, options: TuneOptions, rates: Rates) -> None:
         """Choose what is worth a search, and note why the rest is not.
@@ -45,7 +48,8 @@ class Form:
         Args:
             rates: that dispatches reach by default, in all the layouts there are.
         """
-        least = options.min_share * rates.promise([_stand(search, not search.exhausted) for search in self.searches])
+        stands = [_stand(search, 1.0, not search.exhausted) for search in self.searches]
+        least = options.min_share * rates.promise(stands)
         self.chosen = []
         for rank, search in enumerate(self.searches):
             key = search.dispatch.workload.key
@@ -60,12 +64,12 @@ class Form:
 
 
 def choose_all(forms: Sequence[Form], options: TuneOptions) -> None:
-    """Choose what is worth a search in each of a model's forms, before anything was tried."""
-    rates = Rates.of([_stand(search, False) for form in forms for search in form.searches])
+    """Choose what is worth a search in each of a model's forms, by their defaults alone."""
+    rates = Rates.of([_stand(search, 1.0, False) for form in forms for search in form.searches])
     for form in forms:
         form.choose(options, rates)
 
 
-def _stand(search: WorkloadSearch, is_open: bool) -> Stand:
+def _stand(search: WorkloadSearch, speedup: float, is_open: bool) -> Stand:
     workload, times = search.dispatch.workload, search.dispatch.occurrences
-    return Stand(times, search.default_seconds / max(1.0, search.best_ratio()), workload.flops, workload.bytes, is_open)
+    return Stand(times, search.default_seconds / speedup, workload.flops, workload.bytes, is_open)

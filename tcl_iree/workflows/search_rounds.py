@@ -30,9 +30,10 @@ def search_rounds(searches: Sequence[WorkloadSearch], options: TuneOptions, say:
     """
     equal = options.strategy == "random"
     most = options.budget * (1 if equal else _MOST)
-    scheduler = TaskScheduler(
-        [(search.dispatch.occurrences, search.default_seconds) for search in searches], 0.0 if equal else _ENOUGH
-    )
+    # Every trial times the default again; what that changes is no gain.
+    defaults = [search.default_seconds for search in searches]
+    tasks = [(search.dispatch.occurrences, taken) for search, taken in zip(searches, defaults, strict=True)]
+    scheduler = TaskScheduler(tasks, 0.0 if equal else _ENOUGH)
     deadline = time.monotonic() + (math.inf if options.time_limit is None else options.time_limit)
     left = options.budget * len(searches)
     say("searching", total=left)
@@ -49,7 +50,7 @@ def search_rounds(searches: Sequence[WorkloadSearch], options: TuneOptions, say:
                 if ends < 0:
                     return [f"the search was ended by its time limit of {options.time_limit:g} s"]
             more = not search.exhausted and search.asked < most
-            scheduler.tell(position, search.default_seconds / best if best else None, more)
+            scheduler.tell(position, defaults[position] / best if best else None, more)
     except KeyboardInterrupt:
         say("finishing with what was found; interrupt again to stop at once")
         return [INTERRUPTED]

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from statistics import median
 
-from tcl_iree.database import UNMEASURED, Database, ScheduleRecord, Trial
+from tcl_iree.database import UNMEASURED, Database, ScheduleRecord, Trial, usual_default
 from tcl_iree.errors import ScheduleError
 from tcl_iree.frontend import Dispatch
 from tcl_iree.measure.builder import IREE_VERSION, Builder, Candidate
@@ -95,10 +94,8 @@ class WorkloadSearch:
 
     @property
     def default_seconds(self) -> float:
-        """Time of IREE's default, which every trial takes again: the middle of undisturbed ones, if there are any."""
-        timed = [trial for trial in (self.default, *self._known.values()) if trial.reference_p50]
-        calm = [trial for trial in timed if trial.calm] or timed
-        return median(trial.reference_p50 or 0.0 for trial in calm) if calm else 0.0
+        """Time of IREE's default, which every trial takes again."""
+        return usual_default([self.default, *self._known.values()])
 
     @property
     def weight(self) -> float:

@@ -19,7 +19,8 @@ class Distillation:
         lateral: whether the column gets the base's rows after every block.
         residual: whether the column's score is added to the base's, so that it starts as good as the base is.
         bottleneck: columns that the base's rows are squeezed through on their way.
-        gate: whether a model trained from scratch takes the column's place where it does better on validation.
+        gate: whether a model trained from scratch takes the column's place where it does better on validation, and the
+            base stays as it is where neither does.
         loss: what the base is taught by: `listwise`, the order of the candidates of one group, or `squares`, scores.
         distillation: weight of that loss.
         temperature: scores are divided by it before they become chances of being the best; they spread by about 2.5.

@@ -73,15 +73,17 @@ def convolution_dims(workload: Workload) -> tuple[View, Dims] | str:
     if not alone:
         return "the other operand has no dimension of its own"
     k = max(plain, key=view.size) if window or strided else _contiguous(view.inputs[1 - panel], plain)
+    if k is None:
+        return "the other operand has no reduction"
     others = tuple(loop for loop in plain if loop != k)
     row = max(alone, key=lambda loop: (loop not in compound, view.size(loop), loop))
     extra = tuple(loop for loop in view.output_loops if loop not in (lanes, row))
     return view, Dims(lanes, row, extra, window + others, k, panel)
 
 
-def _contiguous(operand: Operand, loops: Sequence[int]) -> int:
-    """The one of some loops along which an operand lies most densely."""
-    return next(loop for index in reversed(indices(operand)) for loop in index if loop in loops)
+def _contiguous(operand: Operand, loops: Sequence[int]) -> int | None:
+    """The one of some loops along which an operand lies most densely; None if it has none of them."""
+    return next((loop for index in reversed(indices(operand)) for loop in index if loop in loops), None)
 
 
 class Convolution(RegisterTiles[Dims]):
