@@ -19,6 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from benchmarks.common import measured_here, recorded, save
+from benchmarks.training import LEARNED_BY
 from tcl_iree.features.statements import FEATURES, StatementEncoder
 from tcl_iree.features.steps import Candidate
 from tcl_iree.features.vocabulary import KINDS
@@ -26,6 +27,7 @@ from tcl_iree.learning.cost_model import CostModel, FitOptions
 from tcl_iree.learning.council import CouncilModel
 from tcl_iree.learning.encoding import Arrays, Batch, Encoder, tensors
 from tcl_iree.learning.evaluation import evaluate, rank
+from tcl_iree.learning.groups import fingerprint
 from tcl_iree.learning.mamba import MambaNetwork
 from tcl_iree.learning.models import make_model
 from tcl_iree.learning.neural import NeuralModel
@@ -206,7 +208,9 @@ def main() -> None:
         parts = load_split().divide(programs.groups(arguments.platform))
     if not parts[TRAIN] or not parts[VALIDATION]:
         raise SystemExit("the data has no training or no validation workloads; collect some of both")
-    results = {} if arguments.no_save else recorded("ablation").get("variants", {})
+    run = fingerprint((arguments.epochs, LEARNED_BY), [*parts[TRAIN], *parts[VALIDATION]])
+    before = {} if arguments.no_save else recorded("ablation")
+    results = before["variants"] if before.get("run") == run else {}  # figures of other data stand beside nothing
     for name in arguments.variants:
         found = []
         for seed in arguments.seeds:
@@ -219,11 +223,12 @@ def main() -> None:
             "top_5": [entry.top_5 for entry in found],
             "accuracy": [entry.accuracy for entry in found],
             "parameters": model.parameters,
+            "seeds": arguments.seeds,
             **measured_here(),
         }
         print(f"{name}: top-1 {np.mean(results[name]['top_1']):.3f}", file=sys.stderr, flush=True)
         if not arguments.no_save:
-            save("ablation", {"seeds": arguments.seeds, "variants": results})
+            save("ablation", {"run": run, "epochs": arguments.epochs, "variants": results})
     _print(results)
 
 

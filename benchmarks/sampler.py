@@ -28,7 +28,8 @@ import torch
 from benchmarks.common import measured_here, platform_of, recorded, save
 from benchmarks.line_chart import write_line_chart
 from benchmarks.pools import searched_pools
-from benchmarks.sampler_campaigns import ENSEMBLE, Campaigns, Plan, Step
+from benchmarks.sampler_campaigns import ENSEMBLE, Campaigns, Plan, Step, label_of
+from benchmarks.training import LEARNED_BY
 from tcl_iree.learning.evaluation import FIGURES, PAIRS, ahead, evaluate, figure_name, interval
 from tcl_iree.learning.groups import candidates_in, fingerprint
 from tcl_iree.learning.sampling import SAMPLERS, make_sampler
@@ -73,7 +74,7 @@ def main() -> None:
     judged = parts[VALIDATION] if arguments.ablation else searched_pools(parts[TEST])
     random_ones = [without_bred(group) for group in parts[TRAIN]]
     training = ProgramList.of([group for group in random_ones if len(group) > 1])
-    run = fingerprint(arguments.epochs, [*training.groups, *parts[VALIDATION], *judged])
+    run = fingerprint((arguments.epochs, LEARNED_BY), [*training.groups, *parts[VALIDATION], *judged])
     campaigns = Campaigns(
         training,
         parts[VALIDATION],
@@ -134,9 +135,7 @@ def _figures(found: Found, label: str) -> dict[str, Any]:
 
 
 def _draw(path: Path, plans: Sequence[Plan], shares: Sequence[float], figures: Mapping[str, Any]) -> None:
-    lines = {
-        plan.name: [(100 * share, figures[f"{plan.name} {share:.0%}"]["top_1"]) for share in shares] for plan in plans
-    }
+    lines = {plan.name: [(100 * share, figures[label_of(plan, share)]["top_1"]) for share in shares] for plan in plans}
     lines[_EVERYTHING] = [(100 * share, figures[_EVERYTHING]["top_1"]) for share in shares]
     write_line_chart(path, "measured share of the pool, %", "top-1", lines)
 

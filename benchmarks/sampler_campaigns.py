@@ -55,6 +55,11 @@ class Step:
     seconds: float
 
 
+def label_of(plan: Plan, share: float) -> str:
+    """What the figures of a plan and a share are kept under."""
+    return f"{plan.name} {100 * share:g}%" if plan.sampler else plan.name
+
+
 class Campaigns:
     """Runs campaigns; those that were run before are read.
 
@@ -119,11 +124,7 @@ class Campaigns:
         pools = [
             ranked(group, np.array(scores), network, weight)
             for group, scores in zip(self._judged, entry["scores"], strict=True)
-            for network, weight in self._places(group)
+            for network, weight in Split.places(self._split, group.workload.key)
         ]
-        label = f"{plan.name} {share:.0%}" if plan.sampler else plan.name
+        label = label_of(plan, share)
         return Step(label, len(taken), spent / 3600.0, pools, entry["seconds"])
-
-    def _places(self, group: Group) -> Sequence[tuple[str, int]]:
-        key = group.workload.key
-        return self._split.occurrences(key) if self._split else [(key, 1)]

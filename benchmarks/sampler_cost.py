@@ -1,7 +1,7 @@
 """How long does RDU take to choose a tenth of a pool, and how much memory?
 
 Pools of made-up embeddings, as wide as the Mamba model's, in clusters of 1,000 programs a workload. Each size runs in a
-process of its own, whose peak memory is that of choosing alone, the pool included.
+process of its own; memory is its peak while choosing, the pool included.
 
     python -m benchmarks.sampler_cost
 """
@@ -55,8 +55,10 @@ def _choose(name: str, size: int) -> dict[str, float]:
     rng = np.random.default_rng(0)
     workloads = np.arange(size) // _PER_WORKLOAD
     centres = rng.normal(size=(workloads[-1] + 1, _COLUMNS)).astype(np.float32)
-    embeddings = 2.0 * centres[workloads] + rng.normal(size=(size, _COLUMNS)).astype(np.float32)
-    pool = Pool(embeddings.astype(np.float32), workloads, rng.normal(size=size), rng.random(size))
+    embeddings = rng.standard_normal((size, _COLUMNS), np.float32)
+    for start in range(0, size, _PER_WORKLOAD):
+        embeddings[start : start + _PER_WORKLOAD] += 2.0 * centres[start // _PER_WORKLOAD]
+    pool = Pool(embeddings, workloads, rng.normal(size=size), rng.random(size))
     started = time.perf_counter()
     chosen = make_sampler(name).choose(pool, round(_SHARE * size))
     seconds = time.perf_counter() - started

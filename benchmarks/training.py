@@ -7,13 +7,16 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from tcl_iree.learning.checkpoint import Checkpoint, load_checkpoint
+from tcl_iree.learning.checkpoint import Checkpoint, inputs_hash, load_checkpoint
 from tcl_iree.learning.cost_model import STOPPED_BY
 from tcl_iree.learning.groups import Group, fingerprint
 from tcl_iree.learning.models import make_model
+from tcl_iree.learning.neural import TrainingRecipe
 from tcl_iree.learning.split import load_split
 from tcl_iree.workflows.train import train
 
+# What kept models and scores depend on besides data and options.
+LEARNED_BY = (STOPPED_BY, TrainingRecipe(), inputs_hash())
 # Models that learn nothing.
 FLOORS = ("random", "roofline")
 # Rates of learning tried for each model that learns; boosted trees take theirs by another name.
@@ -36,7 +39,7 @@ class Trainer:
     def __init__(self, groups: Sequence[Group], seeds: Sequence[int], epochs: int, place: Path) -> None:
         self._groups, self._first, self._epochs = list(groups), seeds[0], epochs
         # The test part is not in it: checkpoints serve whatever is measured of that.
-        self.run = fingerprint((epochs, self._first, _RATES, _USUAL, STOPPED_BY), groups)
+        self.run = fingerprint((epochs, self._first, _RATES, _USUAL, LEARNED_BY), groups)
         self._place = place / self.run
 
     def checkpoint(self, name: str, seed: int) -> Checkpoint:

@@ -29,6 +29,7 @@ from typing import Any
 import torch
 
 from benchmarks.common import measured_here, platform_of, recorded, save
+from benchmarks.training import LEARNED_BY
 from benchmarks.transfer_chains import ZERO_SHOT, Chain, Chains, Platform
 from benchmarks.transfer_figures import FORMS, figures, leads
 from tcl_iree.learning.distillation.names import LEARNERS
@@ -79,20 +80,20 @@ def main() -> None:
     platforms = _platforms(arguments.data, part)
     orders = [_order(text, platforms) for text in arguments.orders] or [tuple(platforms), tuple(platforms)[::-1]]
     run = fingerprint(
-        (arguments.epochs, part, Distillation()),
+        (arguments.epochs, part, Distillation(), LEARNED_BY),
         [group for held in platforms.values() for group in (*held.pool, *held.validation, *held.judged)],
     )
     chains = Chains(platforms, load_split() if part == TEST else None, arguments.output / run, arguments.epochs)
     name = "ablation" if arguments.ablation else part
     before = {} if arguments.no_save else recorded("transfer")
-    kept = {key: before[key] for key in ("runs", TEST, VALIDATION, "ablation") if key in before}
+    kept = {key: before[key] for key in ("runs", "platforms", TEST, VALIDATION, "ablation") if key in before}
     runs = kept.get("runs", {})
     section: dict[str, Any] = kept.get(name, {}) if runs.get(name) == run else {}  # figures of other data go
 
     def keep() -> None:
         if not arguments.no_save:
-            held = {"platforms": _sizes(platforms), "runs": runs | {name: run}, name: section}
-            save("transfer", kept | held)
+            sizes = kept.get("platforms", {}) | {name: _sizes(platforms)}
+            save("transfer", kept | {"platforms": sizes, "runs": runs | {name: run}, name: section})
 
     for wanted in _wanted(arguments, orders):
         first, found = wanted[0], [chains.run(chain) for chain in wanted]
@@ -108,7 +109,7 @@ def main() -> None:
                     method: [chains.run(Chain(order, method, share, seed)) for seed in arguments.seeds]
                     for method in arguments.methods
                 }
-                _place(section, order, share)["ahead_of"] = leads(order, held, OURS)
+                _place(section, order, share).setdefault("ahead_of", {}).update(leads(order, held, OURS))
         keep()
     _print(section)
 

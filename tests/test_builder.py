@@ -133,6 +133,10 @@ def test_cache_returns_the_same_artifact(matmul: Workload, target: Target, tmp_p
             built = builder.build(matmul, library("tile_matmul"))
             assert built.artifact
             assert built.cached is expect_cached
+    entry = next((tmp_path / "builds").iterdir())
+    os.utime(entry, (0, 0))
+    assert ArtifactCache(tmp_path).get(entry.name)
+    assert entry.stat().st_mtime > 0, "what is used is not the oldest"
     damaged = next((tmp_path / "objects").iterdir())
     for path in (tmp_path / "objects").iterdir():
         path.write_bytes(b"damaged")

@@ -20,11 +20,12 @@ from tcl_iree.features.tokens import Tokenizer
 from tcl_iree.features.vocabulary import KINDS
 from tcl_iree.learning.calibration import calibrate, estimate
 from tcl_iree.learning.checkpoint import Checkpoint, load_checkpoint
+from tcl_iree.learning.checkpoint_files import WEIGHTS, checkpoint_file
 from tcl_iree.learning.cost_model import CostModel, Epoch, FitOptions
 from tcl_iree.learning.council import agreement
 from tcl_iree.learning.encoding import tensors
 from tcl_iree.learning.evaluation import PAIRS, ahead, evaluate, interval, mean_figure, rank
-from tcl_iree.learning.groups import Group, load_groups, trusted
+from tcl_iree.learning.groups import Group, group_of, load_groups, trusted
 from tcl_iree.learning.mamba import MambaNetwork
 from tcl_iree.learning.metrics import Ranked, pairwise_accuracy, rank_correlation, top_k
 from tcl_iree.learning.models import MODELS, make_model
@@ -416,6 +417,42 @@ def test_disturbed_measurements_beside_an_unusual_default_are_not_trusted() -> N
     assert trusted([near, slow]) == [], "neither is near what both together make usual"
     assert trusted([slow]) == [slow], "there is nothing to hold it against"
     assert trusted([]) == []
+
+
+def test_a_disturbed_default_is_not_a_group_s(tmp_path: Path, groups: list[Group]) -> None:
+    workload, here = groups[0].workload, {"target": PLATFORM.key, "p50": 1e-3}
+    default, schedule = ScheduleRecord("default"), ScheduleRecord("mine", script="// a script", entry="main")
+    about = WorkloadRecord(workload.key, "", workload.payload, 1, 1)
+    with Database(tmp_path / "a.db") as database:
+        disturbed = timed(workload.key, default.sha, reference_p50=9e-3, calm=False, **here | {"p50": 9e-3})
+        database.add_trial(about, default, disturbed)
+        for number in range(3):
+            trial = timed(workload.key, schedule.sha, uid=f"{number}", reference_p50=2e-3, ratio=2.0, **here)
+            database.add_trial(about, schedule, trial)
+        group = group_of(about, database.trials(), database.schedules())
+    assert group
+    assert group.seconds[0] == 2e-3
+
+
+def test_running_means_of_a_network_are_kept(groups: list[Group]) -> None:
+    class Normed(MambaNetwork):
+        def __init__(self, **config: int) -> None:
+            super().__init__(**config)
+            self.norm = torch.nn.BatchNorm1d(2 * self.number.out_features)
+
+        def embedding(self, batch: dict[str, torch.Tensor]) -> torch.Tensor:
+            return self.norm(super().embedding(batch))
+
+    model = NeuralModel(Normed())
+    model.fit(groups[:2], groups[2:], FitOptions(2))
+    assert int(model.network.norm.num_batches_tracked) > 0
+    assert model.network.norm.running_mean.any()
+
+
+def test_a_checkpoint_s_name_may_have_dots() -> None:
+    for given in ("a/mamba.v2", "a/mamba.v2.safetensors", "a/mamba.v2.json"):
+        assert checkpoint_file(Path(given), WEIGHTS) == Path("a/mamba.v2.safetensors")
+        assert checkpoint_file(Path(given)) == Path("a/mamba.v2")
 
 
 def test_times_that_are_no_numbers_are_refused(tmp_path: Path, groups: list[Group]) -> None:

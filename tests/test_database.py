@@ -14,6 +14,7 @@ from processes import on_small_disk
 
 from tcl_iree.database import Database, ScheduleRecord, Trial, WorkloadRecord, export_parquet, import_parquet
 from tcl_iree.database.schema import SCHEMA_VERSION
+from tcl_iree.database.store import _clear
 from tcl_iree.errors import DatabaseError
 
 WORKLOAD = WorkloadRecord("k" * 16, "matmul 4x4x4 f32", "module {}", 128, 192)
@@ -71,6 +72,30 @@ def test_merge_takes_what_is_new_and_only_that(tmp_path: Path) -> None:
         assert a.merge(b) == 1
         assert a.merge(b) == 0
         assert [row.uid for row in a.trials()] == ["1", "2", "3"]
+
+
+def test_merge_reads_a_database_that_is_being_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    newer = dataclasses.replace(SCHEDULE, script="// another")
+    with Database(tmp_path / "a.db") as a, Database(tmp_path / "b.db") as b:
+        b.add_trial(WORKLOAD, SCHEDULE, trial("1"))
+        read = b.schedules
+
+        def schedules() -> dict[str, ScheduleRecord]:
+            found = read()
+            b.add_trial(WORKLOAD, newer, dataclasses.replace(trial("2"), schedule=newer.sha))
+            return found
+
+        monkeypatch.setattr(b, "schedules", schedules)
+        assert a.merge(b) == 1
+        monkeypatch.undo()
+        assert a.merge(b) == 1
+
+
+def test_only_a_full_disk_is_called_one(tmp_path: Path) -> None:
+    denied = _clear(PermissionError(13, "Permission denied", str(tmp_path / "full-run")), tmp_path / "full-run")
+    assert "no space" not in str(denied)
+    assert "no space" in str(_clear(OSError(28, "No space left on device"), tmp_path))
+    assert "no space" in str(_clear(sqlite3.OperationalError("database or disk is full"), tmp_path))
 
 
 def test_parquet_round_trip(tmp_path: Path) -> None:

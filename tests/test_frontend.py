@@ -1,3 +1,4 @@
+import sys
 from pathlib import Path
 
 import pytest
@@ -97,6 +98,43 @@ def test_a_model_no_importer_takes_is_a_clear_error() -> None:
 def test_a_module_without_inputs_is_a_clear_error() -> None:
     with pytest.raises(ModelError, match="needs example inputs"):
         load_model(TwoEqualLayers())
+
+
+def test_a_tensor_alone_is_the_only_input() -> None:
+    (array,) = load_model(TwoEqualLayers(), torch.randn(32, 96)).inputs or ()
+    assert array.shape == (32, 96), "not one input for each row"
+    with pytest.raises(ModelError, match="must be a tuple of tensors, not int"):
+        load_model(TwoEqualLayers(), 3)
+
+
+def test_the_caller_s_module_stays_as_it_was() -> None:
+    module = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.Dropout()).train()
+    module[0].eval()
+    load_model(module, (torch.randn(4, 8),))
+    assert [part.training for part in module.modules()] == [True, False, True]
+
+
+def test_a_file_may_define_dataclasses_and_import_what_lies_beside_it(tmp_path: Path) -> None:
+    (tmp_path / "beside_it.py").write_text("WIDTH = 12\n")
+    (tmp_path / "mine.py").write_text(
+        "from __future__ import annotations\n"
+        "from dataclasses import dataclass\n"
+        "from beside_it import WIDTH\n"
+        "import torch\n"
+        "@dataclass\n"
+        "class Config:\n"
+        "    width: int = WIDTH\n"
+        "def build():\n"
+        "    return torch.nn.Linear(Config().width, 4).eval(), (torch.randn(4, Config().width),)\n"
+    )
+    path = list(sys.path)
+    (array,) = load_model(f"{tmp_path / 'mine.py'}:build").inputs or ()
+    assert array.shape == (4, 12)
+    assert sys.path == path
+    (tmp_path / "broken.py").write_text("1 / 0\n")
+    with pytest.raises(ModelError, match="cannot be imported: ZeroDivisionError"):
+        load_model(f"{tmp_path / 'broken.py'}:build")
+    assert not any(name.endswith("broken") for name in sys.modules)
 
 
 def test_onnx(tmp_path: Path, target: Target) -> None:

@@ -138,6 +138,9 @@ def test_a_picked_failure_costs_what_the_default_does() -> None:
     assert regret(failed) == pytest.approx(3.0)
     assert top_k([failed], 1)["sums"] == pytest.approx(0.25)
     assert pool([float("nan")], [1]).best() == 8
+    slow = pool([10, float("nan")], [0, 1])
+    assert top_k([slow], 1)["sums"] == 1.0, "no failure is better than the best candidate"
+    assert regret(slow) == 0.0
 
 
 def test_pairs_in_order() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,11 +13,14 @@ from tcl_iree.errors import ScheduleError
 from tcl_iree.features.steps import Candidate
 from tcl_iree.learning.corrected import CorrectedModel
 from tcl_iree.learning.floors import RandomModel
+from tcl_iree.report.progress import silent
 from tcl_iree.search import GUIDED, STRATEGIES, Guided, Outcome, Strategy, TaskScheduler
 from tcl_iree.search import make_strategy as make_strategy_of
 from tcl_iree.target import Target
 from tcl_iree.transform_dialect.schedule import Schedule
 from tcl_iree.transform_dialect.space import Space
+from tcl_iree.workflows.search_rounds import search_rounds
+from tcl_iree.workflows.tune_options import TuneOptions
 from tcl_iree.workload.model import Workload
 
 # Scripts are only written here, never run: a fixed class gives the same space on every machine.
@@ -228,6 +233,36 @@ def test_rounds_end_when_nothing_is_left_to_gain() -> None:
         rounds += 1
     assert 3 < rounds < 20
     assert scheduler.tasks[1].rounds == 1
+
+
+class Standing:
+    """A search in which each trial is as fast as the best before."""
+
+    def __init__(self, default: float, best: float) -> None:
+        self.dispatch = SimpleNamespace(occurrences=1, workload=SimpleNamespace(label="made up"))
+        self.default_seconds, self.asked, self.exhausted, self._best = default, 0, False, best
+
+    def best_ratio(self) -> float:
+        return self._best
+
+    def step(self, count: int) -> Iterator[SimpleNamespace]:
+        for _ in range(count):
+            self.asked += 1
+            yield SimpleNamespace(ratio=self._best)
+
+
+def test_what_a_first_look_took_is_part_of_the_time_limit() -> None:
+    search: Any = Standing(1.0, 1.0)
+    (told,) = search_rounds([search], TuneOptions(trials=64, time_limit=30.0), silent, spent=30.0)
+    assert "time limit of 30 s" in told
+    assert search.asked == 1
+
+
+def test_what_was_found_before_is_no_gain_of_a_round() -> None:
+    near, far = Standing(1.0, 1.0), Standing(8.0, 16.0)  # half a second left: the second gains nothing by its rounds
+    searches: list[Any] = [near, far]
+    search_rounds(searches, TuneOptions(trials=16, time_limit=30.0), silent)
+    assert near.asked >= far.asked
 
 
 def test_an_unknown_strategy_and_one_without_a_model_are_clear_errors(space: Space) -> None:

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from conftest import QUICK
 from processes import heed_interrupts
 
@@ -42,14 +43,14 @@ from tcl_iree.transform_dialect.names import ENTRY
 from tcl_iree.transform_dialect.space import Space
 from tcl_iree.workflows import guide, tune_by_model
 from tcl_iree.workflows import tune as tuner
-from tcl_iree.workflows.base_flags import choose_base
+from tcl_iree.workflows.base_flags import Base, choose_base
 from tcl_iree.workflows.jobs import JobFile
 from tcl_iree.workflows.model_library import build_library
 from tcl_iree.workflows.trials import TrialSession
 from tcl_iree.workflows.tune_unmeasured import _how_guessed
 from tcl_iree.workflows.tuned import TuneResult
 from tcl_iree.workflows.unmeasured import build_unmeasured
-from tcl_iree.workflows.whole_model import WholeModel, compiled_by_bench
+from tcl_iree.workflows.whole_model import NOT_TOGETHER, WholeModel, compiled_by_bench
 from tcl_iree.workflows.workload_search import WorkloadSearch
 from tcl_iree.workload.model import Workload
 
@@ -289,6 +290,48 @@ def test_where_the_model_thinks_the_default_best_it_stays(model: Path, monkeypat
     assert all("thinks IREE's default better" in row.status for row in found.report.workloads)
 
 
+def test_layouts_that_do_not_compile_are_done_without(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*arguments: object) -> None:
+        raise ModelError("iree-compile crashed")
+
+    monkeypatch.setattr(tune_by_model, "with_layouts", broken)
+    found = tcl_iree.tune(model, target="cpu,threads=1", effort="none", top=1)
+    assert any(
+        "with other layouts the model does not compile: iree-compile crashed" in note for note in found.report.notes
+    )
+    assert found.module
+
+
+def test_schedules_that_fail_only_together_are_shipped_in_part(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    alone = WholeModel._try
+    monkeypatch.setattr(
+        WholeModel, "_try", lambda self, library: alone(self, library) if len(library.entries) == 1 else None
+    )
+    found = tcl_iree.tune(model, target="cpu,threads=1", effort="none")
+    assert len(found.library.entries) == 1
+    statuses = [row.status for row in found.report.workloads]
+    assert statuses.count("unmeasured") == 1
+    assert NOT_TOGETHER in statuses
+
+
+def test_layouts_under_which_the_whole_model_cannot_be_timed_come_last(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    convolution, image = torch.nn.Conv2d(8, 32, 3), torch.randn(1, 8, 14, 14)
+
+    def broken(model: object, target: object, base: Base, *others: object) -> float:
+        if base.graph:
+            raise MeasureError("it needs too much stack")
+        return 0.0
+
+    monkeypatch.setattr(tuner, "untunable_seconds", broken)
+    options = OPTIONS | {"trials": 1, "top": 1, "layouts": "auto"}
+    found = tcl_iree.tune(convolution, (image,), "cpu,threads=1", tmp_path / "a.db", **options)
+    assert any("the whole model was not timed: it needs too much stack" in note for note in found.report.notes)
+    assert found.module
+    assert not found.library.graph
+
+
 def test_a_guided_search_tunes_and_says_what_guided_it(model: Path, tmp_path: Path) -> None:
     options = OPTIONS | {"strategy": "guided", "trials": 4}
     shown: list[Sequence[Standing]] = []
@@ -495,6 +538,14 @@ def test_without_the_device_candidates_are_packed_and_nothing_is_claimed(model: 
     assert not (place / "model.vmfb").exists()
     with pytest.raises(MeasureError, match="nothing was measured"):
         result(*inputs())
+
+
+def test_nothing_can_be_picked_by_the_model_alone_without_the_device(model: Path, tmp_path: Path) -> None:
+    target = Target.parse("cuda:sm_80")
+    if not target.why_not_run():
+        pytest.skip("this machine has the device")
+    with pytest.raises(OptionError, match="take another effort"):
+        tcl_iree.tune(model, target=target, database=tmp_path / "a.db", effort="none")
 
 
 def test_an_interrupt_without_the_device_keeps_what_was_built(model: Path, tmp_path: Path) -> None:

@@ -47,7 +47,11 @@ def register(commands: Any, summary: str) -> None:
         help="stop after so many programs, those of earlier runs with this seed included",
     )
     parser.add_argument(
-        "--per-workload", type=int, default=_DEFAULTS.per_workload, metavar="N", help="(default %(default)s)"
+        "--per-workload",
+        type=int,
+        default=_DEFAULTS.per_workload,
+        metavar="N",
+        help="programs of each workload (default %(default)s)",
     )
     parser.add_argument(
         "--evolved",

@@ -32,7 +32,13 @@ def register(commands: Any, summary: str) -> None:
     add_data(parser)
     parser.add_argument("--model", default="mamba", choices=tuple(MODELS), help="(default %(default)s)")
     parser.add_argument(
-        "-o", "--output", type=Path, required=True, metavar="NAME", help="write NAME.safetensors and NAME.json"
+        "-o",
+        "--output",
+        type=Path,
+        required=True,
+        metavar="NAME",
+        help="write NAME.safetensors and NAME.json, "
+        "for mamba also NAME.transfer.safetensors, which learning another platform needs",
     )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--epochs", type=int, default=60, help="at most (default %(default)s)")

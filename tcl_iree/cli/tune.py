@@ -69,7 +69,9 @@ def register(commands: Any, summary: str) -> None:
     )
     add_cost_model(parser)
     parser.add_argument("--seed", type=int, default=_DEFAULTS.seed, help="same seed, same database: same proposals")
-    parser.add_argument("--time-limit", type=float, metavar="SECONDS", help="end the search after so long")
+    parser.add_argument(
+        "--time-limit", type=float, metavar="SECONDS", help="end the search after so long, the look at layouts included"
+    )
     parser.add_argument(
         "--base",
         default=_DEFAULTS.base,
@@ -81,8 +83,8 @@ def register(commands: Any, summary: str) -> None:
         "--layouts",
         choices=LAYOUTS,
         default=_DEFAULTS.layouts,
-        help="keep the model's own, change them to channels last with weights packed while compiling (CPU), or let a "
-        "short look at all of these decide (default %(default)s)",
+        help="keep the model's own, change them to channels last with weights packed while compiling, whole or in "
+        "panels (CPU), or auto: any of these; a short look at each decides (default %(default)s)",
     )
     parser.add_argument(
         "--scope",

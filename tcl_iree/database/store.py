@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import sqlite3
 import time
@@ -132,7 +133,8 @@ class Database:
 
     def merge(self, other: Database) -> int:
         """Take over everything another database has that this one lacks; returns how many trials were new."""
-        workloads, schedules, trials = other.workloads(), list(other.schedules().values()), other.trials()
+        trials = other.trials()  # before what they refer to: another process may be writing
+        workloads, schedules = other.workloads(), list(other.schedules().values())
         with self.transaction():
             self.put_workloads(workloads)
             self.put_schedules(schedules)
@@ -207,7 +209,7 @@ def _trial(row: tuple) -> Trial:
 
 def _clear(error: Exception, path: Path) -> DatabaseError:
     text = str(error)
-    if "full" in text or getattr(error, "errno", None) == 28:
+    if "is full" in text or getattr(error, "errno", None) == errno.ENOSPC:
         return DatabaseError(f"no space left to write {path}; free some and run again: everything reported is kept")
     if "not a database" in text or "malformed" in text:
         return DatabaseError(

@@ -46,8 +46,11 @@ class Model:
     scratch: Any = field(default=None, repr=False, compare=False)
 
 
-def load_model(source: Any, inputs: Sequence[Any] | None = None) -> Model:
+def load_model(source: Any, inputs: Any = None) -> Model:
     """Load a model from a path, a `module:function`, or a `torch.nn.Module` with example inputs.
+
+    Args:
+        inputs: a tuple of tensors; a tensor alone is the only input.
 
     Raises:
         ModelError: with what is wrong and what would be right.
@@ -55,13 +58,13 @@ def load_model(source: Any, inputs: Sequence[Any] | None = None) -> Model:
     if not isinstance(source, str | Path):
         if inputs is None:
             raise ModelError("a torch module needs example inputs: load_model(module, inputs=(tensor, ...))")
-        return _from_torch(source, tuple(inputs), type(source).__name__)
+        return _from_torch(source, inputs, type(source).__name__)
     text = str(source)
     if text.startswith("zoo:"):
         from tcl_iree.frontend import zoo
 
         module, example = zoo.build(text.removeprefix("zoo:"))
-        return _from_torch(module, tuple(example), text.removeprefix("zoo:"))
+        return _from_torch(module, example, text.removeprefix("zoo:"))
     path = Path(text)
     if path.suffix in (".mlir", ".mlirbc", ".onnx"):
         if not path.is_file():
@@ -118,20 +121,25 @@ def _from_function(text: str) -> Model:
     if not (isinstance(made, tuple) and len(made) == 2):
         raise ModelError(f"{text} must return (torch module, tuple of example inputs)")
     network, example = made
-    return _from_torch(network, tuple(example), f"{Path(module_name).stem}.{function_name}")
+    return _from_torch(network, example, f"{Path(module_name).stem}.{function_name}")
 
 
 def _import_file(path: Path) -> ModuleType:
     if not path.is_file():
         raise ModelError(f"no file at {path}; {_FORMS}")
-    spec = importlib.util.spec_from_file_location(path.stem, path)
+    # A name of its own, under which dataclasses and torch.export find the module, and no other of the same name.
+    spec = importlib.util.spec_from_file_location(f"tcl_iree_model_{path.stem}", path)
     assert spec
     assert spec.loader
-    module = importlib.util.module_from_spec(spec)
+    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+    sys.path.insert(0, str(path.parent))  # it may import what lies beside it
     try:
         spec.loader.exec_module(module)
     except Exception as error:
+        del sys.modules[spec.name]
         raise ModelError(f"{path} cannot be imported: {type(error).__name__}: {_line(error)}") from error
+    finally:
+        sys.path.remove(str(path.parent))
     return module
 
 
@@ -149,9 +157,13 @@ def _import_module(name: str) -> ModuleType:
         sys.path.remove("")
 
 
-def _from_torch(module: Any, inputs: tuple[Any, ...], name: str) -> Model:
+def _from_torch(module: Any, given: Any, name: str) -> Model:
     from tcl_iree.frontend.torch_import import import_torch
 
+    inputs = (given,) if hasattr(given, "detach") else given
+    if not isinstance(inputs, Sequence):
+        raise ModelError(f"example inputs must be a tuple of tensors, not {type(given).__name__}")
+    inputs = tuple(inputs)
     scratch = scratch_directory("model")
     path = Path(scratch.name) / f"{name}.mlirbc"
     import_torch(module, inputs, path)

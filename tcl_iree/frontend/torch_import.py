@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +15,12 @@ _log = logging.getLogger(__name__)
 
 
 def import_torch(module: Any, inputs: tuple[Any, ...], path: Path) -> None:
-    """Export `module` for these example inputs and save it as MLIR bytecode.
+    """Export `module` for these example inputs, as it infers, and save it as MLIR bytecode.
 
     Raises:
         ModelError: neither importer takes the model.
     """
-    if getattr(module, "training", False):
-        module.eval()
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), _inferring(module):
         warnings.simplefilter("ignore")
         try:
             _with_turbine(module, inputs, path)
@@ -33,6 +33,19 @@ def import_torch(module: Any, inputs: tuple[Any, ...], path: Path) -> None:
                     f"IREE's FxImporter says {_line(error)}"
                 ) from None
             _log.warning("iree-turbine cannot export the model (%s); IREE's FxImporter did", _line(turbine_error))
+
+
+@contextmanager
+def _inferring(module: Any) -> Iterator[None]:
+    """Evaluation mode; the caller's module is left as it was."""
+    training = [part for part in module.modules() if part.training] if hasattr(module, "modules") else []
+    for part in training:
+        part.training = False
+    try:
+        yield
+    finally:
+        for part in training:
+            part.training = True
 
 
 def _with_turbine(module: Any, inputs: tuple[Any, ...], path: Path) -> None:

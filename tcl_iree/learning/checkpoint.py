@@ -19,13 +19,13 @@ from tcl_iree.errors import LearningError
 from tcl_iree.features.statements import VERSION, feature_names
 from tcl_iree.features.vocabulary import vocabulary_hash
 from tcl_iree.learning.calibration import Calibration
+from tcl_iree.learning.checkpoint_files import ABOUT, TRANSFER, WEIGHTS, checkpoint_file
 from tcl_iree.learning.cost_model import CostModel, Epoch, State
 from tcl_iree.learning.lineage import Stage
 from tcl_iree.learning.models import make_model
 from tcl_iree.measure.builder import IREE_VERSION
 
 FORMAT = 1
-WEIGHTS, ABOUT, TRANSFER = ".safetensors", ".json", ".transfer.safetensors"
 # Names, in a transfer file, the weights it is of.
 _OF = "weights"
 
@@ -74,12 +74,12 @@ class Checkpoint:
         files = {WEIGHTS: weights}
         if self.transfer:
             files[TRANSFER] = save(self.transfer, metadata={_OF: sha})
-        stem = _stem(path)
+        stem = checkpoint_file(path)
         try:
             stem.parent.mkdir(parents=True, exist_ok=True)
             _write_all(stem, files | {ABOUT: (json.dumps(about, indent=1) + "\n").encode()})
             if not self.transfer:
-                stem.with_name(stem.name + TRANSFER).unlink(missing_ok=True)  # an older checkpoint's
+                checkpoint_file(path, TRANSFER).unlink(missing_ok=True)  # an older checkpoint's
         except OSError as error:
             raise LearningError(f"cannot write the checkpoint {stem}: {error.strerror or error}") from None
 
@@ -90,7 +90,7 @@ def load_checkpoint(path: Path) -> Checkpoint:
     Raises:
         LearningError: it is missing or damaged, or was made for another vocabulary or version of IREE.
     """
-    stem = _stem(path)
+    stem = checkpoint_file(path)
     about = read_about(path)
     if about["vocabulary"] != inputs_hash():
         raise LearningError(
@@ -102,7 +102,7 @@ def load_checkpoint(path: Path) -> Checkpoint:
             f"{stem} was trained for IREE {about['iree']}, here is {IREE_VERSION}; train it again on programs measured "
             "with this version"
         )
-    file = stem.with_name(stem.name + WEIGHTS)
+    file = checkpoint_file(path, WEIGHTS)
     try:
         weights = file.read_bytes()
         state = load(weights)
@@ -130,8 +130,7 @@ def load_transfer(path: Path) -> State | None:
     Raises:
         LearningError: the file is damaged, or of other weights.
     """
-    stem = _stem(path)
-    file = stem.with_name(stem.name + TRANSFER)
+    file = checkpoint_file(path, TRANSFER)
     if not file.exists():
         return None
     try:
@@ -151,22 +150,18 @@ def read_about(path: Path) -> dict[str, Any]:
     Raises:
         LearningError: there is none, or it is no checkpoint.
     """
-    file = _stem(path).with_name(_stem(path).name + ABOUT)
+    file = checkpoint_file(path, ABOUT)
     try:
         about = json.loads(file.read_text())
     except OSError:
         raise LearningError(
-            f"no checkpoint at {_stem(path)}: {file.name} is missing; train one with `tcl-iree train`"
+            f"no checkpoint at {checkpoint_file(path)}: {file.name} is missing; train one with `tcl-iree train`"
         ) from None
     except ValueError:
         raise LearningError(f"{file} is damaged; restore it or train again") from None
     if not isinstance(about, dict) or about.get("format") != FORMAT:
         raise LearningError(f"{file} is no checkpoint of this version of tcl-iree; train one with `tcl-iree train`")
     return about
-
-
-def _stem(path: Path) -> Path:
-    return path.with_suffix("") if path.suffix in (WEIGHTS, ABOUT) else path
 
 
 def inputs_hash() -> str:

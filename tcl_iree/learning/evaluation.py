@@ -50,9 +50,7 @@ def rank(model: CostModel, groups: Sequence[Group], split: Split | None = None) 
     """
     pools = []
     for group in groups:
-        key = group.workload.key
-        places = split.occurrences(key) if split else [(key, 1)]
-        if places:
+        if places := Split.places(split, group.workload.key):
             scores = model.score(group)
             pools += [ranked(group, scores, name, count) for name, count in places]
     return pools

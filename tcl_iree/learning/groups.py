@@ -189,7 +189,7 @@ def group_of(record: WorkloadRecord, trials: list[Trial], schedules: Mapping[str
         _LOG.warning("workload %s is left out: %s", record.label, error)
         return None
     by_schedule = trials_by_schedule(trials, schedules)
-    default = float(np.median(timed))
+    default = usual_default(trials) or float(np.median(timed))
     candidates: list[Candidate] = [None]
     seconds, origins, spent = [default], [""], [_spent(defaults)]
     read = readable_candidates([schedules[sha] for sha in by_schedule], workload, target)
@@ -251,7 +251,7 @@ def target_of(trial: Trial) -> Target | None:
 def readable_candidates(records: Sequence[ScheduleRecord], workload: Workload, target: Target) -> list[Candidate]:
     """Schedules where their family still writes the very script that was measured, else that script.
 
-    A script that cannot be read gives None.
+    A script that cannot be read, or that nobody kept, gives None.
     """
     by_family: dict[str, list[ScheduleRecord]] = {}
     for record in records:
@@ -285,6 +285,7 @@ def _unchanged(records: Sequence[ScheduleRecord], workload: Workload, target: Ta
 
 def _readable(record: ScheduleRecord) -> ScriptText | None:
     if record.script is None:
+        _LOG.warning("a %s schedule without a script is left out: the family has changed since", record.family)
         return None
     try:
         read_script(record.script, record.entry)

@@ -81,7 +81,12 @@ def refuse_merge(lineages: Mapping[str, Sequence[Stage]]) -> None:
     if len(lineages) < 2:
         return
     (one, first), (other, second), *_ = lineages.items()
-    shared = sum(mine.weights == theirs.weights for mine, theirs in zip(first, second, strict=False))
+    # Stages that taught nothing keep the weights, so the platforms count too.
+    alike = [
+        (mine.weights, mine.platforms) == (theirs.weights, theirs.platforms)
+        for mine, theirs in zip(first, second, strict=False)
+    ]
+    shared = (*alike, False).index(False)
     if shared == min(len(first), len(second)):
         longer = one if len(first) > len(second) else other
         raise LearningError(f"{longer} has learned all that the other has: go on from it alone")

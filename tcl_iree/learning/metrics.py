@@ -35,9 +35,12 @@ class Ranked:
         return float(np.nanmin(self.seconds)) if np.isfinite(self.seconds).any() else self.default
 
     def best_of_first(self, count: int) -> float:
-        """Seconds of the fastest among those ranked first; a failure costs what IREE's default does."""
+        """Seconds of the fastest among those ranked first.
+
+        A failure costs what IREE's default does, or the best candidate where that is slower: no failure is a gain.
+        """
         first = np.argsort(-self.scores, kind="stable")[:count]
-        seconds = np.where(np.isnan(self.seconds), self.default, self.seconds)
+        seconds = np.where(np.isnan(self.seconds), max(self.default, self.best()), self.seconds)
         return float(seconds[first].min())
 
 

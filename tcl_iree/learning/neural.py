@@ -245,6 +245,8 @@ class NeuralModel(CostModel):
             with torch.no_grad():
                 for mean, value in zip(self.network.parameters(), learner.parameters(), strict=True):
                     mean.lerp_(value, 1.0 - stays)
+                for kept, value in zip(self.network.buffers(), learner.buffers(), strict=True):
+                    kept.copy_(value)
         return float(np.mean(losses))
 
     def _batches(self, given: Sequence[List], rng: np.random.Generator) -> Iterator[list[List]]:

@@ -57,6 +57,11 @@ class Split:
         """The networks a workload occurs in, and how often."""
         return [(network, keys[key]) for part in self.members.values() for network, keys in part.items() if key in keys]
 
+    @staticmethod
+    def places(split: Split | None, key: str) -> list[tuple[str, int]]:
+        """The networks a workload occurs in, and how often; without a split it stands for itself."""
+        return split.occurrences(key) if split else [(key, 1)]
+
     def refuse_overlap(self, keys: Iterable[str], tested: Iterable[Group] = ()) -> None:
         """Raise if a model learned from test data.
 

@@ -62,8 +62,9 @@ class ArtifactCache:
         if artifact_sha(vmfb) != entry["sha"]:
             path.unlink(missing_ok=True)
             return None
-        with contextlib.suppress(OSError):
-            os.utime(path)
+        for used in (path, self._builds / key):
+            with contextlib.suppress(OSError):
+                os.utime(used)
         return Artifact(vmfb, entry["sha"], entry["configured"])
 
     def put(self, key: str, artifact: Artifact) -> None:

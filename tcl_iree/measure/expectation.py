@@ -61,7 +61,9 @@ def _worked_out(workload: Workload, reference: Kernel, device: runtime.HalDevice
     """Inputs are kept positive if the reference makes something infinite of those of either sign."""
     made = [_draw(workload, reference, device, seed, positive=False) for seed in DRAWS]
     finite = all(
-        np.isfinite(to_float(array, workload.bindings[index].dtype)).all() for index, array in made[0].wanted.items()
+        np.isfinite(to_float(array, workload.bindings[index].dtype)).all()
+        for draw in made
+        for index, array in draw.wanted.items()
     )
     return made if finite else [_draw(workload, reference, device, seed, positive=True) for seed in DRAWS]
 

@@ -127,7 +127,7 @@ def redrawn(inputs: list[np.ndarray], seed: int) -> list[np.ndarray]:
         elif np.issubdtype(array.dtype, np.floating):
             made.append((rng.standard_normal(array.shape) * array.std() + array.mean()).astype(array.dtype))
         else:
-            made.append(rng.integers(array.min(), array.max() + 1, array.shape).astype(array.dtype))
+            made.append(rng.integers(array.min(), array.max(), array.shape, dtype=array.dtype, endpoint=True))
     return made
 
 

@@ -47,7 +47,7 @@ class TaskScheduler:
     most, and end when none is thought to gain anything worth its time.
 
     Args:
-        tasks: weight, and seconds of IREE's default, of each.
+        tasks: weight, and seconds of the fastest code there is already, of each.
         enough: a round that saves less than this share of the whole is not worth it; 0 goes on until told to close.
     """
 

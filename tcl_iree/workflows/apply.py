@@ -6,6 +6,7 @@ configured, where a matcher and a schedule leave their marks.
 
 from __future__ import annotations
 
+import logging
 import re
 import shutil
 from collections.abc import Sequence
@@ -32,6 +33,8 @@ APPLIED = "applied"
 LOOK_ALIKES = "applied to look-alikes too"
 SHARED = "scheduled as a look-alike"
 ABSENT = "not in this model"
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -227,4 +230,7 @@ def _key(text: str) -> str:
         try:
             return analyse(isolate(executable)).key if executable else ""
         except WorkloadError:
+            return ""
+        except Exception:  # an op this project has never met, as in `extract`
+            _log.warning("a dispatch cannot be analysed", exc_info=True)
             return ""

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from tcl_iree.errors import LibraryError
 from tcl_iree.frontend import Model
+from tcl_iree.learning.checkpoint_files import WEIGHTS, checkpoint_file
 from tcl_iree.measure.builder import IREE_VERSION
 from tcl_iree.processes import scratch_directory
 from tcl_iree.report.restored import restored
@@ -84,7 +85,7 @@ def _digest(model: Model, target: Target, options: TuneOptions) -> str:
     where = "" if model.scratch else str(model.path)  # the report's commands name it
     asked = (_WAY, model.name, where, target.key, IREE_VERSION, sorted(given.items()))
     digest = hashlib.sha256(repr(asked).encode())
-    for path in (model.path, checkpoint_path(options.model).with_suffix(".safetensors")):
+    for path in (model.path, checkpoint_file(checkpoint_path(options.model), WEIGHTS)):
         if path.exists():  # a checkpoint that is not there is told of by whoever needs it
             with path.open("rb") as file:
                 digest.update(hashlib.file_digest(file, "sha256").digest())

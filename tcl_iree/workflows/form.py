@@ -42,7 +42,7 @@ class Form:
     def choose(self, options: TuneOptions, rates: Rates) -> None:
         """Choose what is worth a search, and note why the rest is not.
 
-        Shares are of what the model may take once it is tuned. Some layouts have defaults fifty times too slow:
+        Shares are of what the model may take once it is tuned. Some layouts have defaults up to 45 times too slow:
         beside these, what takes a fifth of the tuned model would look like nothing.
 
         Args:

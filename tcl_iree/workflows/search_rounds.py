@@ -20,10 +20,13 @@ _ENOUGH = 5e-4
 _MOST = 4
 
 
-def search_rounds(searches: Sequence[WorkloadSearch], options: TuneOptions, say: Step) -> list[str]:
+def search_rounds(searches: Sequence[WorkloadSearch], options: TuneOptions, say: Step, spent: float = 0.0) -> list[str]:
     """Try `options.budget` schedules a workload, more of those with more to gain; an interrupt ends it.
 
     Random search, the yardstick, gives every workload its equal share.
+
+    Args:
+        spent: seconds of the time limit that are over already.
 
     Returns:
         What the user should know of how it ended.
@@ -32,9 +35,12 @@ def search_rounds(searches: Sequence[WorkloadSearch], options: TuneOptions, say:
     most = options.budget * (1 if equal else _MOST)
     # Every trial times the default again; what that changes is no gain.
     defaults = [search.default_seconds for search in searches]
-    tasks = [(search.dispatch.occurrences, taken) for search, taken in zip(searches, defaults, strict=True)]
+    tasks = [
+        (search.dispatch.occurrences, taken / max(1.0, search.best_ratio()))  # what earlier trials found is no news
+        for search, taken in zip(searches, defaults, strict=True)
+    ]
     scheduler = TaskScheduler(tasks, 0.0 if equal else _ENOUGH)
-    deadline = time.monotonic() + (math.inf if options.time_limit is None else options.time_limit)
+    deadline = time.monotonic() + (math.inf if options.time_limit is None else options.time_limit - spent)
     left = options.budget * len(searches)
     say("searching", total=left)
     try:

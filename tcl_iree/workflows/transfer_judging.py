@@ -23,12 +23,14 @@ def to_judge(groups: Sequence[Group], lesson: Lesson, learned: Sequence[str]) ->
     """
     split = load_split()
     found: Judged = {}
-    seen = {*learned, *(group.workload.key for group in (*lesson.labelled, *lesson.validation))}
+    taught = {group.workload.key for group in lesson.labelled}
+    seen = {*learned, *taught, *(group.workload.key for group in lesson.validation)}
     for platform in dict.fromkeys(group.platform for group in groups):
         parts = split.divide(group for group in groups if group.platform == platform)
         unseen = [group for group in parts[TEST] if group.workload.key not in seen]
         listed = [group for group in unseen if split.occurrences(group.workload.key)]
-        found[platform] = (TEST, listed) if listed else (VALIDATION, parts[VALIDATION])
+        stopped_by = [group for group in parts[VALIDATION] if group.workload.key not in taught]
+        found[platform] = (TEST, listed) if listed else (VALIDATION, stopped_by)
     if not found.get(lesson.platform, ("", ()))[1]:
         found[lesson.platform] = (VALIDATION, lesson.validation)
     return {platform: entry for platform, entry in found.items() if entry[1]}

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tcl_iree.database import Database, ScheduleRecord, default_database
-from tcl_iree.errors import MeasureError, TclIreeError
+from tcl_iree.errors import MeasureError, OptionError, TclIreeError
 from tcl_iree.frontend import Dispatch, Extraction, Model, load_model
 from tcl_iree.measure.builder import IREE_VERSION, Builder
 from tcl_iree.measure.runner import Runner
@@ -43,7 +43,7 @@ from tcl_iree.workflows.tune_by_model import tune_by_model
 from tcl_iree.workflows.tune_options import TuneOptions
 from tcl_iree.workflows.tune_unmeasured import tune_unmeasured
 from tcl_iree.workflows.tuned import TuneResult, library_command, now, reproduce_command
-from tcl_iree.workflows.whole_model import TUNED, Compiled, WholeModel, compiled_by_bench
+from tcl_iree.workflows.whole_model import NOT_TOGETHER, TUNED, Compiled, WholeModel, compiled_by_bench
 from tcl_iree.workflows.workload_search import Winner, WorkloadSearch
 
 _DEFAULT_WINS = "IREE's default is the best found"
@@ -90,6 +90,11 @@ def tune(
     with ExitStack() as stack:
         if not isinstance(database, Database):
             database = stack.enter_context(Database(database or default_database()))
+        if missing and wanted.effort == "none":
+            raise OptionError(
+                f"effort none runs what it picks once, and nothing can run here ({missing}); take another effort: "
+                "candidates are then packed for a machine that has the device"
+            )
         if missing:
             return tune_unmeasured(model, place, database, say, wanted, missing)
         if wanted.effort == "none":
@@ -119,6 +124,7 @@ class _Tuning:
         self._notes: list[str] = []
         self.interrupted = False
         self._around = Surroundings()
+        self._looked = 0.0  # seconds of the search that went into layouts
         self._strategy = self._guided()  # a model that cannot be used is told of before anything is measured
 
     def run(self) -> TuneResult:
@@ -174,11 +180,13 @@ class _Tuning:
             return forms[0]
         options = self._options
         limit = options.time_limit and _LOOK_SHARE * options.time_limit
+        began = time.monotonic()
         if first_look([form.chosen for form in forms], min(_LOOK, options.budget), limit, self._say):
             self.interrupted = True
             self._notes.append(INTERRUPTED)
+        self._looked = time.monotonic() - began
         for form in forms:
-            form.untunable = untunable_seconds(self._model, self._target, form.base, form.extraction, self._directory)
+            self._weigh(form)
         rates = Rates.of([stand for form in forms for stand in form.stands])
         thought = [form.untunable + rates.promise(form.stands) for form in forms]
         each = [
@@ -189,6 +197,14 @@ class _Tuning:
         order = sorted(range(len(forms)), key=lambda index: (forms[index].unmeasured, thought[index]))
         return forms[order[0]]
 
+    def _weigh(self, form: Form) -> None:
+        """Time what cannot be searched; layouts under which that fails come last."""
+        try:
+            form.untunable = untunable_seconds(self._model, self._target, form.base, form.extraction, self._directory)
+        except TclIreeError as error:
+            form.unmeasured += 1
+            self._notes.append(f"under {form.base.layouts or 'its own layouts'} the whole model was not timed: {error}")
+
     def _search(self, form: Form, options: TuneOptions) -> list[str]:
         """Search the dispatches of a form, and show how all of them stand."""
 
@@ -196,7 +212,7 @@ class _Tuning:
             self._say(text, advance, total)
             self._show([search.standing for search in form.searches])
 
-        notes = search_rounds(form.chosen, options, say)
+        notes = search_rounds(form.chosen, options, say, self._looked)
         self.interrupted |= INTERRUPTED in notes
         return notes
 
@@ -295,7 +311,7 @@ class _Tuning:
         tuned = whole.tuned(library) if library.entries else None
         for key, problem in whole.problems.items():
             self._left[key] = f"not used: {problem}"
-        self._leave(winners, tuned, "not used: with all schedules together the model does not compile or is wrong")
+        self._leave(winners, tuned, NOT_TOGETHER)
         candidates = []
         if tuned:
             untuned = whole.base()

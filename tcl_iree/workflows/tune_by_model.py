@@ -10,7 +10,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from tcl_iree.errors import LearningError
+from tcl_iree.errors import LearningError, TclIreeError
 from tcl_iree.frontend import Dispatch, Model
 from tcl_iree.frontend.iree_compile import compile_model
 from tcl_iree.learning.cost_model import CostModel
@@ -34,7 +34,7 @@ from tcl_iree.workflows.model_library import build_library
 from tcl_iree.workflows.model_runs import ModelRuns
 from tcl_iree.workflows.tune_options import TuneOptions
 from tcl_iree.workflows.tuned import TuneResult, library_command, now, reproduce_command
-from tcl_iree.workflows.whole_model import Compiled, WholeModel
+from tcl_iree.workflows.whole_model import NOT_TOGETHER, Compiled, WholeModel
 
 # A pick that fails is followed by the next best, so often.
 _PICKS = 4
@@ -63,10 +63,15 @@ def tune_by_model(model: Model, target: Target, say: Step, options: TuneOptions)
     base = choose_base(options.base, target, None)
     under = with_stack(base.flag_set, target)
     say(f"forming dispatches under {base.name}")
-    changed = with_layouts(model, target, base) if options.layouts != KEEP else None
+    notes = ["nothing was timed: the cost model picked every schedule, and each was run once to see that it is right"]
+    changed = None
+    if options.layouts != KEEP:
+        try:
+            changed = with_layouts(model, target, base)
+        except TclIreeError as error:
+            notes.append(f"with other layouts the model does not compile: {error}")
     base, extraction = changed or (base, formed(model, target, base))
     dispatches = extraction.dispatches[: options.top]
-    notes = ["nothing was timed: the cost model picked every schedule, and each was run once to see that it is right"]
     picks: dict[str, _Pick] = {}
     say("picking schedules", total=len(dispatches))
     with Builder(target, under.flags) as builder, Runner(target) as runner:
@@ -99,6 +104,8 @@ def tune_by_model(model: Model, target: Target, say: Step, options: TuneOptions)
         made = whole.as_printed(tuned) if tuned else own[0] if base.graph else whole.base()
         say("done", 1)
     chosen = made.library or library.without(picks)
+    shipped = {entry.key for entry in chosen.entries}
+    left |= {part.workload.key: NOT_TOGETHER for part in parts if part.workload.key not in shipped | set(left)}
     report = TuneReport(
         model=model.name,
         target=str(target),

@@ -25,6 +25,7 @@ from tcl_iree.workflows.model_runs import Draws, ModelRuns, depends_on_input
 from tcl_iree.workflows.profile import dispatch_seconds
 
 TUNED = "tuned"
+NOT_TOGETHER = "not used: with all schedules together the model does not compile or is wrong"
 # A schedule that is not this much faster than the default inside the model is tried without.
 _HELPS = 1.02
 # IREE's flag sets that take part in the last comparison, fastest first, besides plain.
@@ -113,9 +114,12 @@ class WholeModel:
         if made or len(keys) < 2:
             return made
         middle = len(keys) // 2
-        halves = [self.tuned(library.without(part)) for part in (keys[middle:], keys[:middle])]
-        kept = {entry.key for half in halves if half and half.library for entry in half.library.entries}
-        return self._try(library.without(set(keys) - kept)) if kept else None
+        halves = [half for part in (keys[middle:], keys[:middle]) if (half := self.tuned(library.without(part)))]
+        kept = [{entry.key for entry in half.library.entries} for half in halves if half.library]
+        both = set().union(*kept)
+        if len(halves) == 2 and len(both) < len(keys) and (made := self._try(library.without(set(keys) - both))):
+            return made
+        return max(halves, key=lambda half: len(half.library.entries) if half.library else 0, default=None)
 
     def without_harm(self, tuned: Compiled, base: Compiled, dispatches: Sequence[Dispatch]) -> Compiled | None:
         """The tuned model without the schedules that do not help inside it; None if all do."""
