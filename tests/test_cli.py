@@ -11,7 +11,10 @@ from conftest import DATA
 
 from tcl_iree.cli import main
 from tcl_iree.cli.main import COMMANDS
+from tcl_iree.database import Database
 from tcl_iree.database.schema import SCHEMA_VERSION
+from tcl_iree.report.json_text import json_text
+from tcl_iree.report.tables import console, table
 from tcl_iree.target import Target
 
 MATMUL = str(DATA / "matmul_bias_relu.mlir")
@@ -149,12 +152,48 @@ def newer_database(path: Path) -> str:
     return str(path)
 
 
+def test_what_is_printed_stands_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    text = "pip install 'tcl-iree[models]' [/x] :smile: runs/[new]"
+    console().print(table(text, ["what"], [[text]]))
+    console().print(text)
+    assert capsys.readouterr().out.count(text) == 3
+
+
+def test_json_has_no_infinity() -> None:
+    assert json.loads(json_text({"error": float("inf"), "all": (1.5, float("nan"))})) == {
+        "error": None,
+        "all": [1.5, None],
+    }
+
+
+def test_a_database_is_not_exported_into_itself(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    with Database(path):
+        pass
+    before = path.read_bytes()
+    assert main(["db", "export", str(path), "--db", str(path)]) == 2
+    assert "is the database itself" in capsys.readouterr().err
+    assert path.read_bytes() == before
+
+
+def test_what_a_user_s_file_prints_is_not_in_the_json(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "loud.py").write_text(
+        "import torch\nprint('imported')\n"
+        "def build():\n    print('building')\n    return torch.nn.Linear(32, 16).eval(), (torch.randn(8, 32),)\n"
+    )
+    assert main(["extract", f"{tmp_path / 'loud.py'}:build", "--target", "cpu,threads=1", "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out)
+    assert "imported\nbuilding" in err
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (["extract", "missing.mlir"], "no file at missing.mlir"),
         (["extract", "no_such_thing"], "no model at"),
         (["extract", "no.such.module:f"], "cannot import"),
+        (["extract", "./no/such/module:f"], "cannot import"),
         (["extract", "zoo:nothing"], "it has bert-base"),
         (["extract", "{text}"], "is not MLIR"),
         (["extract", "{broken}"], "cannot compile broken.mlir"),
@@ -162,6 +201,10 @@ def newer_database(path: Path) -> str:
         (["bench", MATMUL, "--target", "tpu"], "unknown target 'tpu'"),
         (["measure", MATMUL, "--target", "cuda:sm_80"], "cannot run here"),
         (["bench", MATMUL, "--target", "cuda:sm_80"], "cannot run here"),
+        (["bench", MATMUL, "--top", "0"], "top must be at least 1"),
+        (["explain", "1f3c", "--iree-flag=--iree-opt-level=O2"], "--flags says which trials to explain"),
+        (["jobs", "pack", MATMUL, "{below}"], "cannot write to"),
+        (["collect", "--networks", MATMUL, "-o", "{below}"], "cannot write to"),
         (["measure", MATMUL, "missing_script.mlir"], "no script at"),
         (["measure", MATMUL, "--dispatch", "zz"], "no dispatch has a key"),
         (["db", "info", "--db", "{newer}"], "upgrade tcl-iree"),
@@ -180,7 +223,7 @@ def test_bad_input_is_one_clear_line(
     places = {
         "{text}": str(tmp_path / "text.mlir"), "{broken}": str(tmp_path / "broken.mlir"),
         "{missing}": str(tmp_path / "none.db"), "{fresh}": str(tmp_path / "fresh.db"),
-        "{newer}": newer_database(tmp_path / "newer.db"),
+        "{newer}": newer_database(tmp_path / "newer.db"), "{below}": str(tmp_path / "text.mlir" / "file"),
     }  # fmt: skip
     code, _, err = run(capsys, *[places.get(argument, argument) for argument in arguments])
     assert code == 2

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from dataclasses import replace
+from itertools import islice, pairwise
 from pathlib import Path
 from random import Random
 
@@ -122,6 +123,44 @@ def test_spaces_sample_mutate_and_cross_legally(name: str, tmp_path: Path, targe
         for made in (space.mutate(one, rng), space.cross(one, other, rng)):
             assert made.family == one.family
             assert not family_of(made.family).why_illegal(made, workload, target)
+
+
+# Widths that are no multiple of much, rows that are few, and more threads than there is work for.
+SMALL = [(1, 100, 512), (2, 40, 64), (4, 24, 64), (37, 53, 41), (8, 48, 32), (32, 64, 64), (64, 257, 96)]
+
+
+@pytest.mark.parametrize("spec", ["cpu:avx512", "cpu:avx2"])
+@pytest.mark.parametrize(("m", "n", "k"), SMALL)
+def test_whatever_is_served_has_schedules(m: int, n: int, k: int, spec: str, tmp_path: Path) -> None:
+    one = Target.parse(f"{spec},threads=1")
+    workload = workload_of(contraction({"m": m, "n": n, "k": k}), tmp_path, one)
+    for threads in (1, 2, 8, 64):
+        target = replace(one, threads=threads)
+        for name in ("contraction", "packed"):
+            if not family_of(name).why_not(workload, target):
+                assert family_of(name).sample(workload, target, Random(0)), (name, threads)
+
+
+def test_a_product_that_gives_one_number_has_no_lanes(tmp_path: Path, target: Target) -> None:
+    dot = """func.func @main(%a: tensor<4096xf32>, %b: tensor<4096xf32>) -> tensor<f32> {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<f32>
+  %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<f32>) -> tensor<f32>
+  %r = linalg.dot ins(%a, %b : tensor<4096xf32>, tensor<4096xf32>) outs(%init : tensor<f32>) -> tensor<f32>
+  return %r : tensor<f32>
+}"""
+    names = {family.name for family in Space(workload_of(dot, tmp_path, target), target).families}
+    assert not names & {"contraction", "convolution", "filter_panels"}
+
+
+def test_families_without_legal_schedules_do_not_end_a_sampling(
+    tmp_path: Path, target: Target, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workload = workload_of(CASES["matmul_odd"], tmp_path, target)
+    monkeypatch.setattr(Packed, "why_illegal", lambda *arguments: "as if")
+    space = Space(workload, target)
+    assert "packed" in {family.name for family in space.families}
+    assert len(list(islice(space.samples(Random(1)), 200))) == 200
 
 
 def test_the_same_seed_gives_the_same_samples(tmp_path: Path, target: Target) -> None:

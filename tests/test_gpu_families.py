@@ -88,6 +88,13 @@ def test_samples_read_back_and_keep_the_limits(tmp_path: Path, model: str, spec:
                 assert threads <= target.hardware.max_threads
 
 
+def test_loops_that_no_usual_number_divides_fill_a_warp(tmp_path: Path) -> None:
+    target = Target.parse("cuda:sm_80")
+    workload = workload_of(_OP.format(op="matmul", a="1x64xf32", b="64x1000xf32", c="1x1000xf32"), tmp_path, target)
+    for name in ("gpu_threads", "cuda_simt"):
+        assert family_of(name).sample(workload, target, Random(0)), name
+
+
 def test_what_breaks_a_limit_is_refused(tmp_path: Path) -> None:
     target = Target.parse("cuda:sm_80")
     workload = workload_of(MATMUL, tmp_path, target)

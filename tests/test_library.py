@@ -72,6 +72,11 @@ def test_reads_back_what_was_written(library: Library, path: Path) -> None:
         assert str(ir.Module.parse(entry.script)) == str(ir.Module.parse(script(tiles)))
 
 
+def test_flags_may_be_of_any_alphabet(library: Library) -> None:
+    named = replace(library, header=replace(library.header, flags=("--iree-hal-dump-executable-files-to=/home/josé",)))
+    assert Library.parse(named.text()).header.flags == named.header.flags
+
+
 def test_provenance_is_readable(library: Library) -> None:
     text = library.text()
     head = text.partition("module")[0]

@@ -44,7 +44,7 @@ from tcl_iree.transform_dialect.names import ENTRY
 from tcl_iree.transform_dialect.schedule import Schedule
 from tcl_iree.transform_dialect.space import Space
 from tcl_iree.workflows.guide import BASE_PATH
-from tcl_iree.workflows.transfer import transfer
+from tcl_iree.workflows.transfer import refuse_in_place, transfer
 from tcl_iree.workflows.transfer_options import TransferOptions
 from tcl_iree.workflows.trials import DEFAULT, trial_of, workload_record
 
@@ -152,12 +152,27 @@ def test_earlier_programs_are_gone_before_the_next_platform(
     learner.learn(lesson(on_another(one, "cpu:sse4,threads=1")), QUICK)
 
 
+def test_a_base_is_not_replaced_unasked(tmp_path: Path) -> None:
+    for origin, output in (("two.safetensors", "two"), ("two", "two.json"), ("two", "two")):
+        with pytest.raises(OptionError, match="give --replace"):
+            refuse_in_place([tmp_path / origin], tmp_path / output, replace=False)
+        refuse_in_place([tmp_path / origin], tmp_path / output, replace=True)
+    refuse_in_place([tmp_path / "two.v1"], tmp_path / "two.v2", replace=False)
+
+
 def test_unknown_names_and_settings_are_refused(one: list[Group]) -> None:
     with pytest.raises(OptionError, match="no way 'magic'"):
         make_learner("magic")
     with pytest.raises(OptionError, match="no setting 'lambda'"):
         Distillation.of({"lambda": 3})
-    for wrong in ({"loss": "cosine"}, {"ewc": -1.0}, {"keep": 1.5}, {"temperature": 0.0}):
+    for wrong in (
+        {"loss": "cosine"},
+        {"ewc": -1.0},
+        {"keep": 1.5},
+        {"temperature": 0.0},
+        {"bottleneck": 2.5},
+        {"ewc": float("nan")},
+    ):
         with pytest.raises(OptionError):
             Distillation.of(wrong)
     with pytest.raises(LearningError, match="0 to stop by"):

@@ -32,7 +32,6 @@ def test_structure_of_a_fused_matmul(matmul: Workload) -> None:
         "readonly",
         "writeonly",
     ]
-    assert matmul.reduction_length == 96
     assert matmul.label == "matmul 64x128x96 f32 +1"
 
 
@@ -139,6 +138,37 @@ def test_a_payload_that_is_not_mlir_is_refused() -> None:
 
 def test_payload_can_be_analysed_again(matmul: Workload) -> None:
     assert analyse(matmul.payload) == matmul
+
+
+def test_what_data_choose_may_be_any_row(tmp_path: Path, target: Target) -> None:
+    lookup = """func.func @main(%table: tensor<100x8xf32>, %at: tensor<16xi64>) -> tensor<16x8xf32> {
+  %empty = tensor.empty() : tensor<16x8xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0)>, affine_map<(d0, d1) -> (d0, d1)>],
+      iterator_types = ["parallel", "parallel"]} ins(%at : tensor<16xi64>) outs(%empty : tensor<16x8xf32>) {
+  ^bb0(%i: i64, %o: f32):
+    %row = arith.index_cast %i : i64 to index
+    %column = linalg.index 1 : index
+    %x = tensor.extract %table[%row, %column] : tensor<100x8xf32>
+    linalg.yield %x : f32
+  } -> tensor<16x8xf32>
+  return %r : tensor<16x8xf32>
+}"""
+    workload = workload_of(lookup, tmp_path, target)
+    assert (workload.gathers, workload.index_limit) == (True, 100)
+
+
+def test_values_used_again_and_again_stay_short(tmp_path: Path, target: Target) -> None:
+    doubled = "".join(f"    %v{i + 1} = arith.addf %v{i}, %v{i} : f32\n" for i in range(64))
+    text = f"""func.func @main(%x: tensor<64x64xf32>) -> tensor<64x64xf32> {{
+  %empty = tensor.empty() : tensor<64x64xf32>
+  %r = linalg.generic {{indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>],
+      iterator_types = ["parallel", "parallel"]}} ins(%x : tensor<64x64xf32>) outs(%empty : tensor<64x64xf32>) {{
+  ^bb0(%v0: f32, %o: f32):
+{doubled}    linalg.yield %v64 : f32
+  }} -> tensor<64x64xf32>
+  return %r : tensor<64x64xf32>
+}}"""
+    assert len(workload_of(text, tmp_path, target).root.body) < 1 << 16
 
 
 def test_a_search_for_a_maximum_is_not_taken_for_a_copy(tmp_path: Path, target: Target) -> None:

@@ -7,12 +7,14 @@ from dataclasses import asdict
 from typing import Any
 
 from tcl_iree.cli.common import MODEL_HELP, add_command, add_json, add_target, parse_target, print_json
+from tcl_iree.errors import OptionError
 from tcl_iree.frontend import load_model, read_payload
 from tcl_iree.report.bench import bench_tables
 from tcl_iree.report.progress import progress
 from tcl_iree.report.tables import console
 from tcl_iree.workflows.bench import bench, bench_steps
 from tcl_iree.workflows.bench_workload import bench_workload
+from tcl_iree.workflows.tune_options import SCOPES
 
 
 def register(commands: Any, summary: str) -> None:
@@ -30,18 +32,25 @@ def register(commands: Any, summary: str) -> None:
     add_target(parser)
     parser.add_argument(
         "--scope",
-        choices=("quick", "standard", "all"),
+        choices=SCOPES,
         default="standard",
-        help="quick: each flag alone; standard: opt level x data tiling x im2col; all: every combination",
+        help="quick: each flag alone; standard: opt level x data tiling x im2col; all: every combination "
+        "(default %(default)s)",
     )
-    parser.add_argument("--seconds", type=float, default=20.0, help="time for the interleaved rounds (default 20)")
-    parser.add_argument("--top", type=int, default=10, metavar="N", help="dispatches to list (default 10)")
+    parser.add_argument(
+        "--seconds", type=float, default=20.0, help="time for a model's interleaved rounds (default %(default)s)"
+    )
+    parser.add_argument(
+        "--top", type=int, default=10, metavar="N", help="dispatches of a model to list (default %(default)s)"
+    )
     add_json(parser)
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Measure and print."""
+    if arguments.top < 1:
+        raise OptionError(f"top must be at least 1, not {arguments.top}")
     target = parse_target(arguments)
     target.require_runnable()
     with progress(bench_steps(target, arguments.scope) + 1, "importing the model") as step:

@@ -14,6 +14,7 @@ from tcl_iree.report.progress import progress
 from tcl_iree.report.tables import console, table
 from tcl_iree.workflows.collect import CollectOptions, collect, collect_recorded
 from tcl_iree.workflows.layouts import CHANGE, KEEP
+from tcl_iree.workflows.tuned import writable_directory
 
 _DEFAULTS = CollectOptions()
 
@@ -94,7 +95,7 @@ def register(commands: Any, summary: str) -> None:
         action="store_true",
         help="with --programs: not the programs themselves, but --per-workload others of their workloads",
     )
-    parser.add_argument("--seed", type=int, default=_DEFAULTS.seed)
+    parser.add_argument("--seed", type=int, default=_DEFAULTS.seed, help="of the sampling (default %(default)s)")
     parser.add_argument("-o", "--output", type=Path, metavar="DIR", help="write Parquet shards there as they fill")
     add_database(parser)
     add_json(parser)
@@ -123,6 +124,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.networks and given:
         raise OptionError(f"--{given[0]} is about recorded programs: give it with --programs, not with --networks")
     target = parse_target(arguments)
+    if arguments.output:
+        writable_directory(arguments.output)
     with Database(arguments.db) as database, progress(1, "forming dispatches") as step:
         if arguments.programs:
             found = collect_recorded(arguments.programs, target, database, options, arguments.output, step)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import json
-import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from tcl_iree.database import default_database
 from tcl_iree.errors import OptionError
+from tcl_iree.report.json_text import json_text
 from tcl_iree.target import Target
 from tcl_iree.workflows.guide import BASE
 
@@ -115,13 +114,4 @@ def parse_target(arguments: argparse.Namespace) -> Target:
 
 def print_json(value: Any) -> None:
     """One JSON document on standard output."""
-    print(json.dumps(_finite(value), indent=2, allow_nan=False))
-
-
-def _finite(value: Any) -> Any:
-    """JSON has no infinity and no NaN: null."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    if isinstance(value, dict):
-        return {name: _finite(entry) for name, entry in value.items()}
-    return [_finite(entry) for entry in value] if isinstance(value, list | tuple) else value
+    print(json_text(value))

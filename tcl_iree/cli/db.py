@@ -8,6 +8,7 @@ from typing import Any
 
 from tcl_iree.cli.common import add_command, add_database, add_json, print_json
 from tcl_iree.database import Database, export_parquet, import_parquet
+from tcl_iree.errors import OptionError
 from tcl_iree.report.tables import console, table
 
 
@@ -60,6 +61,8 @@ def info(arguments: argparse.Namespace) -> None:
 
 def export(arguments: argparse.Namespace) -> None:
     """Write Parquet."""
+    if arguments.file.resolve() == arguments.db.resolve():
+        raise OptionError(f"{arguments.file} is the database itself; name another file to write to")
     with Database(arguments.db, create=False) as database:
         _say(arguments, export_parquet(database, arguments.file), f"trials written to {arguments.file}")
 

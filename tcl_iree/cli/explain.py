@@ -63,6 +63,10 @@ def run(arguments: argparse.Namespace) -> None:
     """Explain and print."""
     if arguments.top < 1:
         raise OptionError(f"top must be at least 1, not {arguments.top}")
+    if arguments.iree_flag and not arguments.network:
+        raise OptionError(
+            "--iree-flag is for forming the dispatches of --network; --flags says which trials to explain"
+        )
     with Database(arguments.db, create=False) as database:
         target = target_key(arguments.target, database)
         if arguments.dispatch is None:

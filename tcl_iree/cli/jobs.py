@@ -32,6 +32,7 @@ from tcl_iree.workflows.base_flags import with_stack
 from tcl_iree.workflows.flag_sets import FlagSet
 from tcl_iree.workflows.job_runs import merge_results, pending, results_path, run_jobs
 from tcl_iree.workflows.jobs import Job, JobFile, pack_jobs
+from tcl_iree.workflows.tuned import writable_directory
 from tcl_iree.workflows.unmeasured import build_unmeasured, sample_schedules
 from tcl_iree.workload.model import Workload
 
@@ -53,8 +54,10 @@ def register(commands: Any, summary: str) -> None:
     action.add_argument("file", type=Path, help="the file to write, by habit NAME.jobs")
     add_target(action)
     add_flags(action)
-    action.add_argument("--trials", type=int, default=32, metavar="N", help="schedules for each dispatch (default 32)")
-    action.add_argument("--seed", type=int, default=0, help="of the sampling (default 0)")
+    action.add_argument(
+        "--trials", type=int, default=32, metavar="N", help="schedules for each dispatch (default %(default)s)"
+    )
+    action.add_argument("--seed", type=int, default=0, help="of the sampling (default %(default)s)")
     add_database(action)
     add_json(action)
     action.set_defaults(run=pack)
@@ -72,34 +75,40 @@ def register(commands: Any, summary: str) -> None:
     action.set_defaults(run=merge)
 
 
-def pack(arguments: argparse.Namespace) -> None:
-    """Build and write."""
+def pack(arguments: argparse.Namespace) -> int:
+    """Build and write; an interrupt ends the building."""
     if arguments.trials < 1:
         raise JobError("--trials must be at least 1")
+    writable_directory(arguments.file.parent)
     target = parse_target(arguments)
     # As `tune` has them: trials can be compared only under the same flags.
     flags = with_stack(FlagSet("given", tuple(arguments.iree_flag)), target).flags
     jobs: list[Job] = []
     left: list[dict[str, str]] = []
+    interrupted = False
     with progress(1, "importing the model") as step:
         extraction = extract(load_model(arguments.model), target, flags)
         extraction.require_tunable()
         with Database(arguments.db) as database, Builder(target, flags) as builder:
             step("building", total=len(extraction.dispatches))
-            for entry in extraction.dispatches:
-                step(f"building {entry.workload.label}")
-                schedules = sample_schedules(entry.workload, builder, arguments.trials, arguments.seed)
-                try:
-                    jobs += build_unmeasured(entry.workload, schedules, builder, database)
-                except MeasureError as error:
-                    left.append(_left_out(entry.workload, error))
-                step(f"built {entry.workload.label}", advance=1)
+            try:
+                for entry in extraction.dispatches:
+                    step(f"building {entry.workload.label}")
+                    schedules = sample_schedules(entry.workload, builder, arguments.trials, arguments.seed)
+                    try:
+                        jobs += build_unmeasured(entry.workload, schedules, builder, database)
+                    except MeasureError as error:
+                        left.append(_left_out(entry.workload, error))
+                    step(f"built {entry.workload.label}", advance=1)
+            except KeyboardInterrupt:
+                interrupted = True
+                print("interrupted: what was built by then is packed", file=sys.stderr)
     _print_left_out(left)
-    count = pack_jobs(arguments.file, target, flags, jobs)
+    count, done = pack_jobs(arguments.file, target, flags, jobs), 130 if interrupted else 0
     facts = [_facts(job) for job in jobs]
     if arguments.json:
         print_json({"file": str(arguments.file), "jobs": count, "left_out": left, "candidates": facts})
-        return
+        return done
     rows = [(entry["label"], entry["schedule"], entry["static"]) for entry in facts]
     if target.kind == "cuda":
         console().print(static_table("what ptxas says", rows))
@@ -107,6 +116,7 @@ def pack(arguments: argparse.Namespace) -> None:
         console().print(table("candidates", ["workload", "schedule"], [row[:2] for row in rows]))
     command = shlex.join(["tcl-iree", "jobs", "run", arguments.file.name])
     print(f"{count} candidates written to {arguments.file}; measure them with\n  {command}")
+    return done
 
 
 def run(arguments: argparse.Namespace) -> None:

@@ -58,7 +58,7 @@ def merge_files(arguments: argparse.Namespace) -> None:
     """Merge, write, report conflicts."""
     library, conflicts = merge([Library.read(file) for file in arguments.files])
     try:
-        arguments.output.write_text(library.text())
+        arguments.output.write_text(library.text(), encoding="utf-8")
     except OSError as error:
         raise LibraryError(f"cannot write {arguments.output}: {error.strerror}") from None
     if arguments.json:

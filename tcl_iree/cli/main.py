@@ -52,8 +52,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; returns the exit code: 0 done, 2 a clear error, 130 interrupted."""
     given = list(sys.argv[1:] if argv is None else argv)
     wanted = next((word for word in given if not word.startswith("-")), None)
-    arguments = build_parser(wanted).parse_args(given)
     try:
+        arguments = build_parser(wanted).parse_args(given)
         return int(arguments.run(arguments) or 0)
     except TclIreeError as error:
         print(f"tcl-iree: error: {error}", file=sys.stderr)

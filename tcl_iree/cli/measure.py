@@ -18,13 +18,15 @@ from tcl_iree.cli.common import (
     print_json,
 )
 from tcl_iree.database import Database, ScheduleRecord
-from tcl_iree.errors import ModelError
+from tcl_iree.errors import ModelError, OptionError
 from tcl_iree.frontend import Extraction, extract, load_model, read_payload
 from tcl_iree.measure.builder import Builder
 from tcl_iree.measure.runner import Runner
 from tcl_iree.report.progress import progress
 from tcl_iree.report.tables import console, trial_table
 from tcl_iree.transform_dialect.names import ENTRY
+from tcl_iree.workflows.base_flags import with_stack
+from tcl_iree.workflows.flag_sets import FlagSet
 from tcl_iree.workflows.trials import TrialSession
 from tcl_iree.workload.model import Workload
 
@@ -58,16 +60,20 @@ def run(arguments: argparse.Namespace) -> None:
     """Measure and print."""
     target = parse_target(arguments)
     target.require_runnable()
+    # As `tune` has them: trials can be compared only under the same flags.
+    flags = with_stack(FlagSet("given", tuple(arguments.iree_flag)), target).flags
     schedules = [_read_script(text) for text in arguments.script]
     with progress(len(schedules) + 2, "importing the model") as step:
         workload = read_payload(arguments.model)
         if workload is None:
-            extraction = extract(load_model(arguments.model), target, arguments.iree_flag)
+            extraction = extract(load_model(arguments.model), target, flags)
             workload = _choose(extraction, arguments.dispatch)
+        elif arguments.dispatch:
+            raise OptionError(f"{arguments.model} is one dispatch already: leave --dispatch out")
         step("measuring IREE's default", advance=1)
         with (
             Database(arguments.db) as database,
-            Builder(target, arguments.iree_flag) as builder,
+            Builder(target, flags) as builder,
             Runner(target) as runner,
         ):
             session = TrialSession(workload, builder, runner, database)
@@ -99,6 +105,8 @@ def _read_script(text: str) -> ScheduleRecord:
         return ScheduleRecord("script", {}, path.read_text(), entry or ENTRY)
     except UnicodeDecodeError:
         raise ModelError(f"{path} is not a text file") from None
+    except OSError as error:
+        raise ModelError(f"{path} cannot be read: {error.strerror}") from None
 
 
 def _choose(extraction: Extraction, prefix: str) -> Workload:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tcl_iree.cli.common import add_command, add_data, add_json, print_json, read_config
+from tcl_iree.learning.checkpoint_files import checkpoint_file
 from tcl_iree.learning.cost_model import Epoch
 from tcl_iree.learning.models import MODELS, make_model
 from tcl_iree.learning.split import load_split
@@ -40,7 +41,7 @@ def register(commands: Any, summary: str) -> None:
         help="write NAME.safetensors and NAME.json, "
         "for mamba also NAME.transfer.safetensors, which learning another platform needs",
     )
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=0, help="of first weights and order (default %(default)s)")
     parser.add_argument("--epochs", type=int, default=60, help="at most (default %(default)s)")
     parser.add_argument(
         "--all", action="store_true", help="learn from test workloads too; such a model cannot be benchmarked"
@@ -55,7 +56,7 @@ def register(commands: Any, summary: str) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Train, save and print. Cut off, it goes on where it stopped when it is run again."""
     config = read_config(arguments.config)
-    output: Path = arguments.output
+    output = checkpoint_file(arguments.output)
     writable_directory(output.parent)
     unfinished = output.with_name(f"{output.name}.unfinished")
     passes = arguments.epochs * make_model(arguments.model, config).trainings

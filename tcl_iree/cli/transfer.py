@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tcl_iree.cli.common import MODEL_HELP, add_command, add_database, add_json, print_json, read_config
+from tcl_iree.learning.checkpoint_files import checkpoint_file
 from tcl_iree.learning.distillation.options import Distillation
 from tcl_iree.learning.sampling import SAMPLERS
 from tcl_iree.report.progress import progress
@@ -71,7 +72,9 @@ def register(commands: Any, summary: str) -> None:
         help="leave out workloads whose default takes longer (default %(default)s)",
     )  # fmt: skip
     parser.add_argument("--epochs", type=int, default=_DEFAULTS.epochs, help="at most (default %(default)s)")
-    parser.add_argument("--seed", type=int, default=_DEFAULTS.seed)
+    parser.add_argument(
+        "--seed", type=int, default=_DEFAULTS.seed, help="of sampling and learning (default %(default)s)"
+    )
     parser.add_argument("--all", action="store_true", help="learn from test workloads too, as in train")
     parser.add_argument(
         "--config", nargs="*", default=[], metavar="NAME=NUMBER", help="settings of the distillation, e.g. ewc=50"
@@ -97,7 +100,7 @@ def run(arguments: argparse.Namespace) -> None:
         Distillation.of(read_config(arguments.config)),
     )
     origins = [checkpoint_path(name) for name in arguments.origins]
-    output: Path = arguments.output
+    output = checkpoint_file(arguments.output)
     refuse_in_place(origins, output, arguments.replace)
     writable_directory(output.parent)
     with progress(1, "reading programs") as step:

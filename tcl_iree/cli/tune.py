@@ -48,7 +48,7 @@ def register(commands: Any, summary: str) -> None:
         "--output",
         type=Path,
         metavar="DIR",
-        help=f"write {LIBRARY}, {REPORT}, {PAGE}, {MODULE} (and the model as NAME.mlir if it had to be imported) "
+        help=f"write {LIBRARY}, {REPORT}, {PAGE}, {MODULE} (and the model if it had to be imported) "
         f"there, or {JOBS} in place of {MODULE} where the device is missing",
     )
     listed = ", ".join(f"{name} {trials}" for name, trials in EFFORTS.items() if trials)
@@ -56,8 +56,8 @@ def register(commands: Any, summary: str) -> None:
         "--effort",
         choices=tuple(EFFORTS),
         default=_DEFAULTS.effort,
-        help="none: the cost model picks, nothing is timed, a second or two a dispatch; otherwise schedules tried a "
-        f"workload: {listed} (default %(default)s)",
+        help="none: the cost model picks, nothing is timed (strategy, limits, scope and seconds have no say), a second "
+        f"or two a dispatch; otherwise schedules tried a workload: {listed} (default %(default)s)",
     )
     parser.add_argument("--trials", type=int, metavar="N", help="schedules to try a workload, whatever the effort")
     parser.add_argument(
@@ -68,7 +68,12 @@ def register(commands: Any, summary: str) -> None:
         "(default %(default)s)",
     )
     add_cost_model(parser)
-    parser.add_argument("--seed", type=int, default=_DEFAULTS.seed, help="same seed, same database: same proposals")
+    parser.add_argument(
+        "--seed",
+        type=int,
+        default=_DEFAULTS.seed,
+        help="same seed, same database: same proposals (default %(default)s)",
+    )
     parser.add_argument(
         "--time-limit", type=float, metavar="SECONDS", help="end the search after so long, the look at layouts included"
     )

@@ -10,4 +10,4 @@ def default_database() -> Path:
     """`$TCL_IREE_DB`, or a file in the user's data directory."""
     if override := os.environ.get("TCL_IREE_DB"):
         return Path(override)
-    return Path(os.environ.get("XDG_DATA_HOME", Path.home() / ".local" / "share")) / "tcl-iree" / "trials.db"
+    return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "tcl-iree" / "trials.db"

@@ -88,8 +88,7 @@ def read_payload(source: str | Path) -> Workload | None:
     path = Path(source)
     if path.suffix != ".mlir" or not path.is_file():
         return None
-    with path.open("rb") as file:
-        head = file.read(65536)
+    head = _head(path)
     if SUBSPAN.encode() not in head or f"@{ENTRY}()".encode() not in head:
         return None
     try:
@@ -100,24 +99,32 @@ def read_payload(source: str | Path) -> Workload | None:
 
 def _refuse_other_formats(path: Path) -> None:
     """One clear line for files that are no MLIR at all; the compiler judges the rest."""
-    with path.open("rb") as file:
-        head = file.read(65536)
+    head = _head(path)
     if head.startswith(b"ML\xefR"):
         return
     if b"\0" in head or not any(word in head for word in (b"module", b"func", b"util.", b"@", b"#")):
         raise ModelError(f"{path} is not MLIR (neither text nor bytecode); {_FORMS}")
 
 
+def _head(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return file.read(65536)
+    except OSError as error:
+        raise ModelError(f"{path} cannot be read: {error.strerror}") from None
+
+
 def _from_function(text: str) -> Model:
     module_name, _, function_name = text.rpartition(":")
-    module = _import_file(Path(module_name)) if module_name.endswith(".py") else _import_module(module_name)
-    function = getattr(module, function_name, None)
-    if not callable(function):
-        raise ModelError(f"{module_name} has no function {function_name!r}")
-    try:
-        made = function()
-    except Exception as error:
-        raise ModelError(f"{text} raised {type(error).__name__}: {_line(error)}") from error
+    with contextlib.redirect_stdout(sys.stderr):  # ours is for results
+        module = _import_file(Path(module_name)) if module_name.endswith(".py") else _import_module(module_name)
+        function = getattr(module, function_name, None)
+        if not callable(function):
+            raise ModelError(f"{module_name} has no function {function_name!r}")
+        try:
+            made = function()
+        except Exception as error:
+            raise ModelError(f"{text} raised {type(error).__name__}: {_line(error)}") from error
     if not (isinstance(made, tuple) and len(made) == 2):
         raise ModelError(f"{text} must return (torch module, tuple of example inputs)")
     network, example = made
@@ -151,8 +158,8 @@ def _import_module(name: str) -> ModuleType:
     sys.path.insert(0, "")
     try:
         return importlib.import_module(name)
-    except (ImportError, ValueError) as error:
-        raise ModelError(f"cannot import {name!r}: {_line(error)}; {_FORMS}") from None
+    except Exception as error:  # whatever its code raises
+        raise ModelError(f"cannot import {name!r}: {type(error).__name__}: {_line(error)}; {_FORMS}") from None
     finally:
         sys.path.remove("")
 

@@ -35,12 +35,15 @@ def model_ops(model: Model, target: Target) -> tuple[ModelOp, ...]:
         module = ir.Module.parse(text)
         known: dict[ir.Value, bool] = {}
         for op in walk(module.operation):
-            if op.name not in KINDS or not _plain(op):
+            if op.name not in KINDS:
                 continue
             result = ir.RankedTensorType(op.results[0].type)
             if not result.has_static_shape:
                 continue
             key = (op.name, tuple(result.shape), str(result.element_type))
+            if not _plain(op):  # a script could not tell it from a plain one of its kind
+                moving.add(key)
+                continue
             found[key] += 1
             if not _constant(op.operands[1], known) or _spread(op.operands[1]):
                 moving.add(key)

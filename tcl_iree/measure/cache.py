@@ -28,7 +28,7 @@ def default_cache_dir() -> Path:
     """`$TCL_IREE_CACHE`, or the user's cache directory."""
     if override := os.environ.get("TCL_IREE_CACHE"):
         return Path(override)
-    return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "tcl-iree"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tcl-iree"
 
 
 class ArtifactCache:

@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
 from tcl_iree.report.progress import Step, bar, silent, stepper
-from tcl_iree.report.tables import seconds, table
+from tcl_iree.report.tables import error_console, seconds, table
 
 # Lines of the terminal that are not rows: title, head, what is left out, the whole model, the bar, the prompt.
 _OTHER_LINES = 7
@@ -57,7 +57,7 @@ def unseen(standings: Sequence[Standing]) -> None:
 @contextmanager
 def live_tuning(text: str) -> Iterator[tuple[Step, Show]]:
     """What to tell of a tuning run as it goes on: a table of its dispatches and a bar of its phase."""
-    console = Console(stderr=True)
+    console = error_console()
     if not console.is_terminal:
         yield silent, unseen
         return

@@ -17,6 +17,8 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from tcl_iree.report.tables import error_console
+
 
 class Step(Protocol):
     """Called as work goes on."""
@@ -32,14 +34,14 @@ def silent(text: str, advance: int = 0, total: int | None = None) -> None:
 @contextmanager
 def progress(total: int, text: str) -> Iterator[Step]:
     """A bar over `total` steps."""
-    with bar(Console(stderr=True)) as shown:
+    with bar(error_console()) as shown:
         yield stepper(shown, shown.add_task(text, total=total))
 
 
 def bar(console: Console) -> Progress:
     """A bar with what is going on, steps done, and the time taken and left."""
     return Progress(
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 
 from rich.console import Console
@@ -10,11 +11,21 @@ from rich.table import Table
 from tcl_iree.database import Trial
 from tcl_iree.frontend import Extraction
 
+_WIDE = 200
+
 
 def console() -> Console:
-    """Standard output; as wide as it takes when it is not a terminal, so that nothing is cut off."""
-    out = Console(highlight=False)
-    return out if out.is_terminal else Console(highlight=False, width=200)
+    """Standard output; as wide as it takes when it is not a terminal, so that nothing is cut off.
+
+    What is printed is text as it stands: brackets in paths and messages are no markup.
+    """
+    width = None if sys.stdout.isatty() else _WIDE
+    return Console(highlight=False, markup=False, emoji=False, width=width)
+
+
+def error_console() -> Console:
+    """Standard error, where what moves is shown only on a terminal, whatever FORCE_COLOR asks for elsewhere."""
+    return Console(stderr=True, markup=False, emoji=False, force_terminal=None if sys.stderr.isatty() else False)
 
 
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], numeric: Sequence[int] = ()) -> Table:

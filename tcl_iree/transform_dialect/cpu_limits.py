@@ -38,25 +38,32 @@ class CpuLimits:
     registers: int
     threads: int = 1
 
+    def accumulators(self, rows: int, lanes: int) -> int:
+        """Vector registers that a register tile takes."""
+        return rows * -(-lanes // self.lanes)
+
     def why_not_accumulators(self, rows: int, lanes: int) -> str | None:
         """Why a register tile does not fit, or None if it does: some registers are needed for operands."""
-        needed = rows * -(-lanes // self.lanes)
+        needed = self.accumulators(rows, lanes)
         if needed > self.registers - 4:
             return f"{needed} accumulators do not fit {self.registers} vector registers"
         return None
 
-    def why_not_busy(self, rows: int, lanes: int, most_rows: int, most_lanes: int) -> str | None:
-        """Why a register tile is too small, or None if it is not or the loops allow no larger one.
+    def why_not_busy(self, rows: int, lanes: int, most: int) -> str | None:
+        """Why a register tile is too small, or None if it is not or there is no larger one.
 
         Sums wait for the sum before them; with fewer than this many at once the arithmetic units stand idle.
+
+        Args:
+            most: accumulators of the largest tile that can be chosen.
         """
-        enough = min(_BUSY_ACCUMULATORS, most_rows * -(-most_lanes // self.lanes))
-        if rows * -(-lanes // self.lanes) < enough:
+        enough = min(_BUSY_ACCUMULATORS, most)
+        if self.accumulators(rows, lanes) < enough:
             return f"fewer than {enough} accumulators leave the arithmetic units idle"
         return None
 
     def why_not_workgroups(self, count: int, most: int) -> str | None:
-        """Why so many workgroups are too few or too many, or None; `most` is what the loops allow."""
+        """Why so many workgroups are too few or too many, or None; `most` is how many can be chosen."""
         if count < min(self.threads, most):
             return f"{count} workgroups leave threads without work"
         if count > _MAX_WORKGROUPS:

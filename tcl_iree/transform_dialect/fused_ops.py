@@ -8,6 +8,7 @@ from iree.compiler import ir
 
 from tcl_iree.transform_dialect.names import FILL, GENERIC
 from tcl_iree.transform_dialect.script import Script
+from tcl_iree.transform_dialect.sizes import power_below
 from tcl_iree.transform_dialect.view import View
 
 
@@ -15,7 +16,7 @@ def segment_widths(extent: int, width: int) -> list[int]:
     """Widths that cover an extent: as many of `width` as fit, then ever smaller powers of two for the rest."""
     widths: list[int] = []
     while extent:
-        width = min(width, 1 << (extent.bit_length() - 1))
+        width = min(width, power_below(extent))
         widths.append(width)
         extent %= width
     return widths

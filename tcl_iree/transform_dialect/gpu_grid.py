@@ -15,6 +15,7 @@ from tcl_iree.workload.model import Operand, StructuredOp, Workload
 
 _AXES = "xyz"
 _THREADS = (1, 2, 4, 7, 8, 14, 16, 28, 32, 64, 128)
+_WARP = 32
 _TILES = (1, 2, 3, 4, 5, 7, 8, 14, 16)
 # Where a thread can hold it beside a tile of the other axis.
 _WIDE_TILE = 32
@@ -61,6 +62,8 @@ class Grid:
         for axis, loop in zip(_AXES, self.axes, strict=False):
             size = self.root.loops[loop].size
             threads = [count for count in _THREADS if count <= size] if _is_awkward(size) else _near(size, _THREADS)
+            if max(threads) < min(size, _WARP):  # 1000, which 8 divides and 16 does not
+                threads += [count for count in divisors(size) if max(threads) < count <= _THREADS[-1]]
             tiles = [tile for tile in wanted if tile <= size] if _is_awkward(size) else _near(size, wanted)
             found += [Decision(f"{axis}_threads", tuple(threads)), Decision(f"{axis}_tile", tuple(tiles))]
         for loop in self.reductions:

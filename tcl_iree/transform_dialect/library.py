@@ -158,7 +158,7 @@ class Library:
             LibraryError: it is missing, damaged, or no library of this project.
         """
         try:
-            text = Path(path).read_text()
+            text = Path(path).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise LibraryError(f"cannot read {path}: {getattr(error, 'strerror', None) or 'it is not text'}") from None
         return Library.parse(text, str(path))

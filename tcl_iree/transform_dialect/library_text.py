@@ -160,7 +160,7 @@ def _comments(entry: LibraryEntry) -> list[str]:
 
 def _with_attributes(entry: LibraryEntry) -> str:
     """The matcher, with what is known about its workload as attributes."""
-    known = [f"tcl.key = {json.dumps(entry.key)}", f"tcl.label = {json.dumps(entry.label)}"]
+    known = [f"tcl.key = {_quoted(entry.key)}", f"tcl.label = {_quoted(entry.label)}"]
     known += ["tcl.measured"] if entry.measured else []
     known += [f"tcl.speedup = {entry.speedup!r} : f64"] if entry.speedup is not None else []
     head, _, rest = entry.matcher.partition("\n")
@@ -169,9 +169,14 @@ def _with_attributes(entry: LibraryEntry) -> str:
 
 def _header_attribute(header: LibraryHeader) -> str:
     target = header.target
-    flags = ", ".join(json.dumps(flag) for flag in header.flags)
+    flags = ", ".join(_quoted(flag) for flag in header.flags)
     return (
-        f"{{kind = {json.dumps(target.kind)}, arch = {json.dumps(target.arch)}, threads = {target.threads} : i64, "
-        f"target_key = {json.dumps(header.target_key)}, flags = [{flags}], "
-        f"iree = {json.dumps(header.iree)}, stack_limit = {header.stack_limit} : i64}}"
+        f"{{kind = {_quoted(target.kind)}, arch = {_quoted(target.arch)}, threads = {target.threads} : i64, "
+        f"target_key = {_quoted(header.target_key)}, flags = [{flags}], "
+        f"iree = {_quoted(header.iree)}, stack_limit = {header.stack_limit} : i64}}"
     )
+
+
+def _quoted(text: str) -> str:
+    """A string attribute; MLIR reads UTF-8 as it is, and no escapes of JSON's for it."""
+    return json.dumps(text, ensure_ascii=False)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import product
 from math import prod
 from typing import Generic, TypeVar
 
 from tcl_iree.target import Target
 from tcl_iree.transform_dialect.cpu_limits import CpuLimits, cpu_limits
 from tcl_iree.transform_dialect.family import Family
-from tcl_iree.transform_dialect.schedule import Schedule
+from tcl_iree.transform_dialect.schedule import Schedule, Value
 from tcl_iree.transform_dialect.view import View, element_bytes
 from tcl_iree.workload.model import Workload
 
@@ -80,11 +83,11 @@ class RegisterTiles(Family, Generic[D]):
             return "a register tile is larger than its workgroup's"
         if sum(size < view.size(loop) for loop, size in workgroup.items()) > 3:
             return "workgroups have three dimensions at most"
-        most = view.workgroups(dict.fromkeys(workgroup, 1))
+        accumulators, workgroups = _most(self, view.workload, target)
         return (
             limits.why_not_accumulators(rows, lanes)
-            or limits.why_not_busy(rows, lanes, view.size(dims.rows), view.size(dims.lanes))
-            or limits.why_not_workgroups(view.workgroups(workgroup), most)
+            or limits.why_not_busy(rows, lanes, accumulators)
+            or limits.why_not_workgroups(view.workgroups(workgroup), workgroups)
         )
 
     def why_not_alone(self, schedule: Schedule, view: View, dims: D, target: Target) -> str | None:
@@ -95,3 +98,36 @@ class RegisterTiles(Family, Generic[D]):
         if not view.chain or view.workgroups(dims.workgroup(schedule, view)) > 1:
             return None
         return self.limits(view, target).why_not_stack(prod(view.output.shape) * element_bytes(view.output))
+
+
+@lru_cache(maxsize=1024)
+def _most(family: RegisterTiles[TileDims], workload: Workload, target: Target) -> tuple[int, int]:
+    """The most accumulators of a register tile, and the most workgroups of busy ones, that can be chosen."""
+    view, dims = family.found(workload)
+    limits = family.limits(view, target)
+    choices = {decision.name: decision.choices for decision in family.decisions(workload, target)}
+    pairs = list(product(_numbers(choices["rows"]), _numbers(choices["lanes"])))
+    tiles = [pair for pair in pairs if not limits.why_not_accumulators(*pair)] or pairs
+    accumulators = max(limits.accumulators(*pair) for pair in tiles)
+    busy = [pair for pair in tiles if not limits.why_not_busy(*pair, accumulators)]
+    return accumulators, max(_most_workgroups(family.name, view, dims, choices, *pair) for pair in busy)
+
+
+def _most_workgroups(
+    family: str, view: View, dims: TileDims, choices: Mapping[str, tuple[Value, ...]], rows: int, lanes: int
+) -> int:
+    """How many workgroups there can be, in three dimensions, with this register tile."""
+    least = {"row_workgroup": rows, "lane_workgroup": lanes}
+    smallest, largest = {"rows": rows, "lanes": lanes}, {"rows": rows, "lanes": lanes}
+    for name in (name for name in choices if name.endswith("_workgroup")):
+        fitting = [size for size in _numbers(choices[name]) if size >= least.get(name, 1)] or [*_numbers(choices[name])]
+        whole = [size for size in fitting if size % least.get(name, 1) == 0] or fitting
+        smallest[name], largest[name] = min(whole), max(fitting)
+    some, few = (dims.workgroup(Schedule(family, tuple(sizes.items())), view) for sizes in (smallest, largest))
+    forced = {loop: size for loop, size in few.items() if size < view.size(loop)}
+    free = sorted((loop for loop in some if loop not in forced), key=lambda loop: some[loop] / view.size(loop))
+    return view.workgroups(forced | {loop: some[loop] for loop in free[: max(0, 3 - len(forced))]})
+
+
+def _numbers(choices: tuple[Value, ...]) -> list[int]:
+    return [choice for choice in choices if isinstance(choice, int)]

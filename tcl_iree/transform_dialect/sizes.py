@@ -15,6 +15,11 @@ def largest_divisor(number: int, most: int) -> int:
     return next(size for size in range(most, 0, -1) if number % size == 0)
 
 
+def power_below(number: int) -> int:
+    """The largest power of two that is not more."""
+    return 1 << (number.bit_length() - 1)
+
+
 def spread(values: list[int], count: int) -> tuple[int, ...]:
     """At most `count` of the values, evenly spaced by rank, both ends kept."""
     if len(values) <= count:

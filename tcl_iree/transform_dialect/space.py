@@ -15,6 +15,8 @@ from tcl_iree.workload.model import Workload
 _CONFIG_WEIGHT = 0.15
 _PACKED_BESIDE_DIRECT_WEIGHT = 0.4
 _ATTEMPTS = 50
+# Draws without a legal schedule after which a family is given up.
+_EMPTY = 3
 
 
 class Space:
@@ -33,11 +35,15 @@ class Space:
             weights[names.index("config")] = _CONFIG_WEIGHT
         if "packed" in names and not {"contraction", "filter_panels"}.isdisjoint(names):
             weights[names.index("packed")] = _PACKED_BESIDE_DIRECT_WEIGHT
-        misses = 0
-        while self.families and misses < _ATTEMPTS:
-            (family,) = rng.choices(self.families, weights)
-            schedule = family.sample(self.workload, self.target, rng)
-            if schedule is None or schedule in seen:
+        misses, empty = 0, [0] * len(names)
+        while any(weights) and misses < _ATTEMPTS:
+            (at,) = rng.choices(range(len(names)), weights)
+            schedule = self.families[at].sample(self.workload, self.target, rng)
+            if schedule is None:  # hardly any of its combinations are legal
+                empty[at] += 1
+                weights[at] = weights[at] if empty[at] < _EMPTY else 0.0
+                continue
+            if schedule in seen:
                 misses += 1
                 continue
             misses = 0

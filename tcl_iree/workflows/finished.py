@@ -50,7 +50,7 @@ class Finished:
         module = Path(scratch.name) / MODULE
         try:
             report = restored(TuneReport, json.loads((self._place / REPORT).read_text()))
-            library = Library.parse((self._place / LIBRARY).read_text())
+            library = Library.parse((self._place / LIBRARY).read_text(encoding="utf-8"))
             shutil.copyfile(self._place / MODULE, module)
             os.utime(self._place)
         except (OSError, ValueError, LibraryError) as error:
@@ -70,7 +70,7 @@ class Finished:
                 made = Path(scratch) / "made"
                 made.mkdir()
                 shutil.copyfile(result.module, made / MODULE)
-                (made / LIBRARY).write_text(result.library.text())
+                (made / LIBRARY).write_text(result.library.text(), encoding="utf-8")
                 (made / REPORT).write_text(json.dumps(asdict(result.report)) + "\n")
                 shutil.rmtree(self._place, ignore_errors=True)
                 made.rename(self._place)

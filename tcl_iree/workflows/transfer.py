@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import Sequence
@@ -13,6 +12,7 @@ from tcl_iree.database import Database
 from tcl_iree.errors import LearningError, OptionError
 from tcl_iree.learning.calibration import calibrate
 from tcl_iree.learning.checkpoint import Checkpoint, load_checkpoint, load_transfer
+from tcl_iree.learning.checkpoint_files import checkpoint_file
 from tcl_iree.learning.cost_model import Epoch, FitOptions
 from tcl_iree.learning.distillation.consolidation import Consolidation, consolidate
 from tcl_iree.learning.distillation.continual import ContinualDistillation
@@ -22,6 +22,7 @@ from tcl_iree.learning.groups import Group, candidates_in
 from tcl_iree.learning.lineage import LABELS, Stage, refuse_merge, stage_of
 from tcl_iree.learning.neural import NeuralModel
 from tcl_iree.learning.split import load_split
+from tcl_iree.report.json_text import json_text
 from tcl_iree.report.progress import Step, silent
 from tcl_iree.report.transfer import TransferReport
 from tcl_iree.target import Target
@@ -108,7 +109,7 @@ def refuse_in_place(origins: Sequence[Path], output: Path, replace: bool) -> Non
     Raises:
         OptionError: it would.
     """
-    if not replace and output.resolve() in {path.resolve() for path in origins}:
+    if not replace and checkpoint_file(output).resolve() in {checkpoint_file(path).resolve() for path in origins}:
         raise OptionError(f"{output} is the checkpoint to go on from; name another with -o, or give --replace")
 
 
@@ -209,7 +210,7 @@ def _checkpoint(learner: ContinualDistillation, origin: Checkpoint, lesson: Less
 def _write(path: Path, report: TransferReport) -> None:
     waiting = path.with_name(f".{path.name}.new")
     try:
-        waiting.write_text(json.dumps(asdict(report), indent=2) + "\n")
+        waiting.write_text(json_text(asdict(report)) + "\n")
         os.replace(waiting, path)
     except OSError as error:
         raise LearningError(f"cannot write {path}: {error.strerror or error}") from None

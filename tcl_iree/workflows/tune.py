@@ -185,7 +185,7 @@ class _Tuning:
             self.interrupted = True
             self._notes.append(INTERRUPTED)
         self._looked = time.monotonic() - began
-        for form in forms:
+        for form in [] if self.interrupted else forms:
             self._weigh(form)
         rates = Rates.of([stand for form in forms for stand in form.stands])
         thought = [form.untunable + rates.promise(form.stands) for form in forms]

@@ -26,8 +26,8 @@ from tcl_iree.workflows.unmeasured import build_unmeasured, sample_schedules
 
 _SPILLS = ("spill_stores", "spill_loads", "stack")
 _IGNORED = (
-    "candidates are drawn at random; strategy, time limit, scope, smallest share and seconds have no effect without "
-    "the device"
+    "candidates are drawn at random; strategy, cost model, time limit, layouts, scope, smallest share, seconds and "
+    "again have no effect without the device"
 )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import shutil
 import tempfile
@@ -19,6 +18,7 @@ import numpy as np
 from tcl_iree.errors import MeasureError, ModelError
 from tcl_iree.frontend import Model
 from tcl_iree.report.html import html_report
+from tcl_iree.report.json_text import json_text
 from tcl_iree.report.tune import TuneReport
 from tcl_iree.target import Target
 from tcl_iree.transform_dialect.library import Library
@@ -117,8 +117,8 @@ class TuneResult:
         """
         place = writable_directory(directory)
         try:
-            (place / LIBRARY).write_text(self.library.text())
-            (place / REPORT).write_text(json.dumps(asdict(self.report), indent=2) + "\n")
+            (place / LIBRARY).write_text(self.library.text(), encoding="utf-8")
+            (place / REPORT).write_text(json_text(asdict(self.report)) + "\n")
             (place / PAGE).write_text(html_report(self.report), encoding="utf-8")
             for stale in (JOBS, MODULE):  # of an earlier run, which the new report would not fit
                 (place / stale).unlink(missing_ok=True)
@@ -126,8 +126,8 @@ class TuneResult:
                 pack_jobs(place / JOBS, self._target, self._flags, self._jobs)
             if self.module:
                 shutil.copyfile(self.module, place / MODULE)
-                if self._model.scratch:
-                    shutil.copyfile(self._model.path, place / self._model.path.name)
+            if self._model.scratch and (self.module or self.library.entries):
+                shutil.copyfile(self._model.path, place / self._model.path.name)
         except OSError as error:
             raise ModelError(f"cannot write to {place}: {error.strerror}") from None
         return place

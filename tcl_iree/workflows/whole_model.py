@@ -158,7 +158,7 @@ class WholeModel:
         """The same compiled by the very command that users are given, without the traces that proof needs."""
         assert tuned.library
         source, path = self._directory / "library.mlir", self._directory / "model.vmfb"
-        source.write_text(tuned.library.text())
+        source.write_text(tuned.library.text(), encoding="utf-8")
         flags = [*tuned.library.header.compile_flags, *library_flags(source)]
         compile_model(self._model.path, flags, path)
         status, error = self._runs.compare(self._reference, path, self._draws)
@@ -171,7 +171,7 @@ class WholeModel:
         text = library.text()
         name = hashlib.sha256(text.encode()).hexdigest()[:16]
         source, path = (self._directory / f"{name}.{ending}" for ending in ("mlir", "vmfb"))
-        source.write_text(text)
+        source.write_text(text, encoding="utf-8")
         try:
             parts = apply_library(self._model, self._target, source, path).parts
             unfit = {part.entry.key: part.status for part in parts if not part.took_effect}

@@ -73,14 +73,15 @@ def analyse(payload: str) -> Workload:
             raise WorkloadError(f"no schedule is known for {unknown}" if unknown else "it only copies or fills memory")
         described = _with_roles(described)
         bindings = _bindings(ops)
-        limits = [min(ir.RankedTensorType(op.operands[0].type).shape) for op in _extracts(structured)]
+        extracts = _extracts(structured)
+        limits = [size for op in extracts for size in _addressed(op)]
         return Workload(
             key=structural_key(build_graph(ops)),
             payload=payload,
             bindings=bindings,
             ops=tuple(described),
             flops=sum(op.flops for op in described),
-            bytes=_least_traffic(bindings, described if limits else []),
+            bytes=_least_traffic(bindings, described if extracts else []),
             gathers=bool(limits),
             index_limit=min(limits, default=0),
         )
@@ -168,6 +169,17 @@ def _least_traffic(bindings: tuple[Binding, ...], gathering: list[StructuredOp])
 
 def _extracts(structured: list[ir.Operation]) -> list[ir.Operation]:
     return [inner for op in structured for inner in walk(op) if inner.name == "tensor.extract"]
+
+
+def _addressed(extract: ir.Operation) -> list[int]:
+    """Sizes of the dimensions that data, and not loops or constants, choose the element of."""
+    source, *at = extract.operands
+    shape = ir.RankedTensorType(source.type).shape
+    return [
+        size
+        for size, index in zip(shape, at, strict=True)
+        if isinstance(index.owner, ir.Block) or index.owner.operation.name not in ("linalg.index", "arith.constant")
+    ]
 
 
 def _source(value: ir.Value) -> str:

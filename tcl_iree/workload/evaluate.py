@@ -113,6 +113,8 @@ class _Interpreter:
         self._written.add(binding)
 
     def _attention(self, op: ir.Operation) -> np.ndarray:
+        if next(iter(op.regions[0].blocks[0].operations)).operation.name != "iree_linalg_ext.yield":
+            raise CannotEvaluate("this attention changes its scores in a region of its own")
         maps = [_letters(affine_map) for affine_map in indexing_maps(op)]
         values = [self._values[operand] for operand in op.operands]
         query, key, value, scale = values[:4]

@@ -125,12 +125,6 @@ class Workload:
         return next(op for op in self.ops if op.role == "root")
 
     @property
-    def reduction_length(self) -> int:
-        """Longest chain of accumulations behind one output element, which bounds rounding error."""
-        lengths = [prod(loop.size for loop in op.loops if loop.kind == "reduction") for op in self.ops]
-        return max([1, *lengths])
-
-    @property
     def label(self) -> str:
         """A readable name: root kind, sizes, type, and how many ops are fused to it."""
         sizes = "x".join(str(loop.size) for loop in self.root.loops) or "scalar"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+
 from iree.compiler import ir
 from iree.compiler.dialects import linalg
 
@@ -10,6 +12,8 @@ from tcl_iree.workload.model import DTYPE_BYTES, Loop
 
 ATTENTION = "iree_linalg_ext.attention"
 SOFTMAX = "linalg.softmax"
+# Characters of a body; those that occur in networks have a tenth of that.
+_LONGEST = 1 << 14
 
 
 def is_structured(op: ir.Operation) -> bool:
@@ -70,7 +74,14 @@ def body_expression(op: ir.Operation) -> str:
     block = op.regions[0].blocks[0]
     inputs = len(op.operands) - len(op.results)
 
+    known: dict[ir.Value, str] = {}
+
     def text(value: ir.Value) -> str:
+        if value not in known:
+            known[value] = _short(written(value))
+        return known[value]
+
+    def written(value: ir.Value) -> str:
         owner = value.owner
         if isinstance(owner, ir.Block):
             index = ir.BlockArgument(value).arg_number
@@ -86,6 +97,13 @@ def body_expression(op: ir.Operation) -> str:
 
     terminator = list(block.operations)[-1].operation
     return "; ".join(text(value) for value in terminator.operands)
+
+
+def _short(text: str) -> str:
+    """Text of a value used again and again doubles each time: beyond some length a digest stands for it."""
+    if len(text) <= _LONGEST:
+        return text
+    return f"{text.partition('(')[0]}#{hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
 
 def shape_of(value_type: ir.Type) -> tuple[int, ...]:

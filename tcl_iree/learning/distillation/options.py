@@ -56,8 +56,12 @@ class Distillation:
         for name in ("bottleneck", "distillation", "temperature", "rate", "fisher_lists", "buffer"):
             if not getattr(self, name) > 0:
                 raise OptionError(f"the setting {name} must be more than 0, not {getattr(self, name):g}")
-        if self.ewc < 0 or self.recall < 0:
-            raise OptionError(f"ewc and recall must not be negative, unlike {min(self.ewc, self.recall):g}")
+        for name in ("bottleneck", "fisher_lists", "buffer"):
+            if getattr(self, name) != int(getattr(self, name)):
+                raise OptionError(f"the setting {name} must be a whole number, not {getattr(self, name):g}")
+        for name in ("ewc", "recall"):
+            if not getattr(self, name) >= 0:
+                raise OptionError(f"the setting {name} must not be negative, but is {getattr(self, name):g}")
         if not 0 <= self.keep <= 1:
             raise OptionError(f"the setting keep must be from 0 to 1, not {self.keep:g}")
 

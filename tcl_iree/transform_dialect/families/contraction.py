@@ -26,7 +26,7 @@ from tcl_iree.transform_dialect.fused_ops import FusedOps, segment_widths
 from tcl_iree.transform_dialect.register_tiles import RegisterTiles, TileDims
 from tcl_iree.transform_dialect.schedule import Schedule
 from tcl_iree.transform_dialect.script import Script
-from tcl_iree.transform_dialect.sizes import divisors, largest_divisor, spread
+from tcl_iree.transform_dialect.sizes import divisors, largest_divisor, power_below, spread
 from tcl_iree.transform_dialect.view import View, element_bytes, plain_loops, view_of
 from tcl_iree.workload.model import Workload
 
@@ -61,6 +61,8 @@ def contraction_dims(workload: Workload) -> tuple[View, Dims] | str:
     if None in operands or len(view.reductions) != 1:
         return "the operands are not addressed by one loop each, or there is not just one reduction"
     first, second = (set(loops or []) for loops in operands)
+    if not view.output_loops:
+        return "the result has no loops"
     lanes = view.output_loops[-1]
     if (lanes in first) == (lanes in second):
         return "the result's innermost dimension is not of one operand alone"
@@ -91,7 +93,7 @@ class Contraction(RegisterTiles[Dims]):
         lanes, rows, k = view.size(dims.lanes), view.size(dims.rows), view.size(dims.k)
         few = rows <= _FEW_ROWS
         widths = [limits.lanes * factor for factor in ((1, 2, 4, 8) if few else (1, 2, 4))]
-        fitting = [width for width in widths if width <= lanes] or [_power_below(lanes)]
+        fitting = [width for width in widths if width <= lanes] or [power_below(lanes)]
         blocks = [0, *(size for size in divisors(k) if (4 if few else 24) <= size <= 512 and size < k)]
         return (
             Decision("extra_workgroup", spread(divisors(dims.largest_extra(view)), 6)),
@@ -132,10 +134,6 @@ class Contraction(RegisterTiles[Dims]):
         view, dims = self.found(workload)
         _Emitter(script, schedule, view, dims).emit()
         lower_to_vectors_and_buffers(script)
-
-
-def _power_below(number: int) -> int:
-    return 1 << (number.bit_length() - 1)
 
 
 class _Emitter:

@@ -25,7 +25,7 @@ from tcl_iree.transform_dialect.names import GENERIC
 from tcl_iree.transform_dialect.register_tiles import RegisterTiles, TileDims
 from tcl_iree.transform_dialect.schedule import Schedule
 from tcl_iree.transform_dialect.script import Script
-from tcl_iree.transform_dialect.sizes import divisors, spread
+from tcl_iree.transform_dialect.sizes import divisors, power_below, spread
 from tcl_iree.transform_dialect.view import View, indices, view_of
 from tcl_iree.workload.model import Operand, Workload
 
@@ -56,6 +56,8 @@ def convolution_dims(workload: Workload) -> tuple[View, Dims] | str:
         return view
     if len(view.inputs) != 2 or "mul" not in view.op.body or "add" not in view.op.body:
         return "the root is not a sum of products of two tensors"
+    if not view.output_loops:
+        return "the result has no loops"
     lanes = view.output_loops[-1]
     used = [{loop for index in indices(operand) for loop in index} for operand in view.inputs]
     if (lanes in used[0]) == (lanes in used[1]):
@@ -137,7 +139,7 @@ def tile_sizes(view: View, dims: Dims, limits: CpuLimits) -> tuple[Decision, ...
         Decision("extra_workgroup", spread(divisors(dims.largest_extra(view)), 6)),
         Decision("row_workgroup", spread([size for size in divisors(rows) if size >= min(rows, 4)], 6)),
         Decision("rows", tuple(size for size in (2, 3, 4, 5, 6, 7, 8, 10, 12, 14) if size <= rows) or (1,)),
-        Decision("lanes", tuple(widths) or (1 << (lanes.bit_length() - 1),)),
+        Decision("lanes", tuple(widths) or (power_below(lanes),)),
         Decision("k_block", spread([size for size in divisors(k) if size > 1], 6) or (1,)),
         Decision("k_step", tuple(size for size in (1, 2, 4) if k % size == 0)),
     )

@@ -120,7 +120,8 @@ class StridedPooling(Family):
         if sum(size < view.size(loop) for loop, size in workgroup.items()) > 3:
             return "workgroups have three dimensions at most"
         limits = cpu_limits(target, view.output.dtype)
-        most = view.workgroups(dict.fromkeys(workgroup, 1))
+        multiples = [size for size in divisors(view.size(dims.lanes)) if size % schedule["lanes"] == 0]
+        most = view.workgroups({**workgroup, dims.lanes: min(multiples), dims.rows: schedule["rows"]})
         if view.workgroups(workgroup) == 1:
             return "there must be several workgroups"
         image = _image_elements(view, dims, schedule["rows"]) * schedule["lanes"]

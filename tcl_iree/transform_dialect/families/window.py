@@ -16,7 +16,7 @@ from tcl_iree.transform_dialect.fused_ops import FusedOps
 from tcl_iree.transform_dialect.register_tiles import RegisterTiles, TileDims
 from tcl_iree.transform_dialect.schedule import Schedule
 from tcl_iree.transform_dialect.script import Script
-from tcl_iree.transform_dialect.sizes import divisors, spread
+from tcl_iree.transform_dialect.sizes import divisors, power_below, spread
 from tcl_iree.transform_dialect.view import View, indices, view_of
 from tcl_iree.workload.model import Workload
 
@@ -66,7 +66,7 @@ class Window(RegisterTiles[TileDims]):
         return (
             Decision("extra_workgroup", spread(divisors(dims.largest_extra(view)), 10)),
             Decision("rows", tuple(size for size in (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 28) if size <= rows)),
-            Decision("lanes", tuple(widths) or (1 << (lanes.bit_length() - 1),)),
+            Decision("lanes", tuple(widths) or (power_below(lanes),)),
         )
 
     def why_illegal(self, schedule: Schedule, workload: Workload, target: Target) -> str | None:
