@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
+from random import Random
 from types import SimpleNamespace
 from typing import Any
 
@@ -256,6 +258,23 @@ def test_what_a_first_look_took_is_part_of_the_time_limit() -> None:
     (told,) = search_rounds([search], TuneOptions(trials=64, time_limit=30.0), silent, spent=30.0)
     assert "time limit of 30 s" in told
     assert search.asked == 1
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_small_spaces_are_searched_to_their_end(name: str, space: Space, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Drawn to its end in the first round, most of it only thought about."""
+    every = list(dict.fromkeys(islice(space.samples(Random(0)), 90)))
+    monkeypatch.setattr(Space, "samples", lambda self, rng: iter(every))
+    monkeypatch.setattr(Space, "mutate", lambda self, schedule, rng: rng.choice(every))
+    monkeypatch.setattr(Space, "cross", lambda self, one, other, rng: rng.choice(every))
+    strategy = make_strategy(name, space, 0)
+    asked: list[Schedule] = []
+    while found := strategy.ask(16):
+        assert len(found) == min(16, len(every) - len(asked))
+        asked += found
+        for schedule in found:
+            strategy.tell(schedule, Outcome(1.0, str(schedule)))
+    assert sorted(asked, key=str) == sorted(every, key=str)
 
 
 def test_what_was_found_before_is_no_gain_of_a_round() -> None:

@@ -89,6 +89,7 @@ class Guided(Evolutionary):
         for _ in range(_STRANGERS_LATER if self._rounds else _STRANGERS_FIRST):
             sample = self.sample()
             if sample is None:
+                yield from self.passed_over()
                 return
             yield sample
 

@@ -37,7 +37,7 @@ class Strategy(ABC):
         self.rng = Random(f"{seed} {space.workload.key}")
         self._samples = space.samples(Random(f"{seed} {space.workload.key} samples"))
         self._proposed: set[Schedule] = set()
-        self._sampled: set[Schedule] = set()
+        self._sampled: dict[Schedule, None] = {}
         self._predictions: dict[Schedule, float] = {}
 
     def ask(self, count: int) -> list[Schedule]:
@@ -52,7 +52,10 @@ class Strategy(ABC):
             misses = 0
             self._proposed.add(schedule)
             asked.append(schedule)
-        return asked
+        # A small space is soon drawn to its end, and most of what was drawn only thought about.
+        rest = self.passed_over()[: count - len(asked)] if len(asked) < count else []
+        self._proposed |= set(rest)
+        return [*asked, *rest]
 
     @abstractmethod
     def propose(self) -> Schedule | None:
@@ -66,8 +69,12 @@ class Strategy(ABC):
         """The next random schedule; None once the space seems used up."""
         drawn = next(self._samples, None)
         if drawn:
-            self._sampled.add(drawn)
+            self._sampled[drawn] = None
         return drawn
+
+    def passed_over(self) -> list[Schedule]:
+        """What was drawn and never proposed, in the order of drawing."""
+        return [schedule for schedule in self._sampled if schedule not in self._proposed]
 
     def predicted(self, schedule: Schedule) -> float | None:
         """How much faster than IREE's default a schedule was thought to be when it was proposed.
