@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.common import platform_of, recorded, save
+from benchmarks.common import measured_here, platform_of, recorded, save
 from benchmarks.platforms import speeds_of
 from tcl_iree.database import Database
 from tcl_iree.learning.metrics import rank_correlation
@@ -73,7 +73,7 @@ def main() -> None:
     }
     if not arguments.no_save:
         held = recorded("agreement").get("targets", {})
-        save("agreement", {"targets": held | {str(target): figures}})
+        save("agreement", {"targets": held | {str(target): figures | measured_here()}})
     console().print(table(f"measured again on {target}", ["workload", "programs", "rank correlation", "spread (log)"], rows, numeric=(1, 2, 3)))  # fmt: skip
     console().print(
         f"rank correlation {figures['rank_correlation']:.3f} (least {figures['rank_correlation_least']:.3f}); half of the "

@@ -76,10 +76,16 @@ def platform_of(key: str) -> str:
 
 
 def measured_here() -> dict[str, str]:
-    """When and on which CPU: every figure of a result that is put together in several runs carries it."""
+    """When, how and on which CPU: every figure of a result that is put together in several runs carries it."""
     host = host_cpu()
     name = ", ".join(filter(None, (host.model, host.revision)))
-    return {"date": time.strftime("%Y-%m-%d"), "cpu": f"{name} ({host.isa_classes[0]})"}
+    module = Path(sys.argv[0]).stem
+    return {
+        "command": shlex.join(["python", "-m", f"benchmarks.{module}", *_without_places(sys.argv[1:])]),
+        "date": time.strftime("%Y-%m-%d"),
+        "cpu": f"{name} ({host.isa_classes[0]})",
+        "iree": IREE_VERSION,
+    }
 
 
 def recorded(name: str, place: Path = RESULTS) -> dict[str, Any]:
@@ -93,10 +99,8 @@ def save(name: str, figures: dict[str, Any], place: Path = RESULTS) -> Path:
     place.mkdir(parents=True, exist_ok=True)
     path = place / f"{name}.json"
     where = {
-        "command": shlex.join(["python", "-m", f"benchmarks.{name}", *_without_places(sys.argv[1:])]),
         **measured_here(),
         "cores": host_cpu().cores,
-        "iree": IREE_VERSION,
         "python": platform.python_version(),
     }
     path.write_text(json.dumps({**where, **figures}, indent=2) + "\n")

@@ -19,7 +19,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from benchmarks.common import RESULTS, save
+from benchmarks.common import RESULTS, measured_here, save
 from tcl_iree.database import Database
 from tcl_iree.frontend import extract, load_model
 from tcl_iree.measure.builder import Builder, Candidate
@@ -202,7 +202,12 @@ def main() -> None:
         console().print(table("Vulkan, best of a random sample", names, lines, numeric=(1, 2, 3, 4)))
     path = RESULTS / "gpu.json"
     before = json.loads(path.read_text()) if path.exists() else {}
-    print(save("gpu", {name: before[name] for name in ("cuda", "vulkan") if name in before} | made))
+    measured = before.get("measured", {}) | dict.fromkeys(made, measured_here())
+    print(
+        save(
+            "gpu", {name: before[name] for name in ("cuda", "vulkan") if name in before} | made | {"measured": measured}
+        )
+    )
 
 
 if __name__ == "__main__":

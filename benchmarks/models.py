@@ -20,7 +20,6 @@ from benchmarks.common import RESULTS, measured_here, recorded, save
 from benchmarks.contest import Contest, contest
 from benchmarks.model_contenders import PEERS, Tuning, contenders, own_modules
 from benchmarks.model_results import entry, show
-from tcl_iree.database import default_database
 from tcl_iree.errors import TclIreeError
 from tcl_iree.frontend import Model, load_model
 from tcl_iree.frontend.zoo import NETWORKS
@@ -82,7 +81,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--tune-seconds", type=float, default=20.0, help="timing of whole models while tuning")
     parser.add_argument("--seconds", type=float, default=20.0, help="timing of each contender in the comparison")
     parser.add_argument("--start-limit", type=float, default=900.0, help="seconds a contender has to get ready")
-    parser.add_argument("--db", type=Path, default=default_database(), help="kept: a later effort goes on from it")
+    parser.add_argument("--db", type=Path, default=Path("out/models.db"), help="kept: a later effort goes on from it")
     parser.add_argument("--output", type=Path, help="write each library, module and report below this directory")
     parser.add_argument("--results", type=Path, default=RESULTS, help="the directory of models.json")
     return parser.parse_args()

@@ -26,7 +26,6 @@ from typing import Any
 
 from benchmarks.common import measured_here, recorded, save
 from benchmarks.op_list import OPS, build, model_of
-from tcl_iree.database import default_database
 from tcl_iree.errors import TclIreeError
 from tcl_iree.frontend import Model
 from tcl_iree.measure.timing import fast_half
@@ -48,7 +47,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--seconds", type=float, default=6.0, help="interleaved timing of each op")
     parser.add_argument("--scope", default="standard", choices=("quick", "standard", "all"))
-    parser.add_argument("--db", type=Path, default=default_database())
+    parser.add_argument("--db", type=Path, default=Path("out/ops.db"), help="trials that it has already count too")
     parser.add_argument("--no-save", action="store_true", help="leave the recorded result as it is")
     arguments = parser.parse_args()
     names = [name for name in OPS if arguments.workloads in name]

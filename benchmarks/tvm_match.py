@@ -107,7 +107,6 @@ class Match:
         mine = replace(mine, start=timed.standings[PLAIN].median)  # what there is before anything is tuned
         others = {trials: log.first(trials).scaled_to(timed.standings[_tvm(trials)].median) for trials in counts}
         return measured_here() | {
-            "iree": IREE_VERSION,
             "tvm": f"{theirs['version']}, {theirs['target']}",
             "shipped": ours["shipped"],
             "base": ours["base"],

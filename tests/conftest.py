@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import importlib.util
 import math
+import os
+import shutil
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,7 +21,20 @@ from tcl_iree.target import Target
 from tcl_iree.workload.model import Workload
 
 DATA = Path(__file__).parent / "data"
+_PLACE = "TCL_IREE_TESTS"
 QUICK = TimingPolicy(slice_seconds=(0.001,), round_seconds=0.01, min_rounds=3, max_rounds=3, patience=0.5)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """A database and a cache of the tests' own, and the assembler that comes with triton where there is no other."""
+    if _PLACE not in os.environ:  # else this is a worker of such a run
+        os.environ[_PLACE] = tempfile.mkdtemp(prefix="tcl-iree-tests-")
+        config.add_cleanup(lambda: shutil.rmtree(os.environ.pop(_PLACE), ignore_errors=True))
+    place = Path(os.environ[_PLACE])
+    os.environ |= {"TCL_IREE_DB": str(place / "trials.db"), "TCL_IREE_CACHE": str(place / "cache")}
+    found = importlib.util.find_spec("triton")
+    if found and found.origin and not shutil.which("ptxas"):
+        os.environ["PATH"] += f"{os.pathsep}{Path(found.origin).parent / 'backends' / 'nvidia' / 'bin'}"
 
 
 @pytest.fixture(scope="session")

@@ -35,6 +35,14 @@ def with_environment(mark: str) -> list[int]:
     return found
 
 
+def command_of(pid: int) -> bytes:
+    """The command line of a process; nothing if it is gone."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
 def wait_for(condition: Callable[[], object], seconds: float = 20.0) -> bool:
     """Poll until the condition holds."""
     deadline = time.monotonic() + seconds

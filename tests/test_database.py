@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from processes import on_small_disk
+from processes import on_small_disk, wait_for
 
 from tcl_iree.database import Database, ScheduleRecord, Trial, WorkloadRecord, export_parquet, import_parquet
 from tcl_iree.database.schema import SCHEMA_VERSION
@@ -236,8 +236,7 @@ def test_nothing_reported_is_lost_under_sigkill(tmp_path: Path) -> None:
         lines: list[str] = []
         reader = threading.Thread(target=lambda out=process.stdout, into=lines: into.extend(out))
         reader.start()
-        while not lines:
-            time.sleep(0.001)
+        assert wait_for(lambda lines=lines: lines, seconds=60), "the writer has written nothing"
         time.sleep(pause.random() * 0.05)
         process.kill()
         process.wait()

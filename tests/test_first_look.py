@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import prod
 
 import pytest
 from conftest import workload_of
@@ -25,6 +26,10 @@ class Search:
     def step(self, count: int) -> list[None]:
         self.asked.append(count)
         return [None] * count
+
+    @property
+    def default_seconds(self) -> float:
+        return 1e-9 * prod(loop.size for loop in self.dispatch.workload.root.loops)
 
     def best_ratio(self) -> float:
         return 1.0

@@ -28,7 +28,7 @@ class Search:
     def weight(self) -> float:
         return self.dispatch.occurrences * self.default_seconds
 
-    def best_ratio(self) -> float:
+    def found_ratio(self) -> float:
         return 0.0
 
 

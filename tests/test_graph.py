@@ -106,7 +106,8 @@ def test_a_result_that_must_be_unpacked_is_transposed(target: Target) -> None:
 def test_filters_are_whole_or_cut_into_panels(target: Target) -> None:
     """Channels that panels of two vectors do not divide stay whole."""
     base, width = choose_base("plain", target, None), 2 * cpu_limits(target, "f32").lanes
-    model = imported(nn.Sequential(nn.Conv2d(16, 4 * width, 3), nn.Conv2d(4 * width, width + 8, 3)), 1, 16, 10, 10)
+    odd = width + width // 2
+    model = imported(nn.Sequential(nn.Conv2d(16, 4 * width, 3), nn.Conv2d(4 * width, odd, 3)), 1, 16, 10, 10)
     whole, cut = with_layouts(model, target, base), with_layouts(model, target, base, cut=True)
     assert whole
     assert cut
@@ -114,7 +115,7 @@ def test_filters_are_whole_or_cut_into_panels(target: Target) -> None:
         sorted(max(operand.shape for operand in entry.workload.root.operands if operand.is_output) for entry in made)
         for made in (whole[1].dispatches, cut[1].dispatches)
     ]
-    assert sizes == [[(6, 6, width + 8), (8, 8, 4 * width)], [(6, 6, width + 8), (8, 8, 4, width)]]
+    assert sizes == [[(6, 6, odd), (8, 8, 4 * width)], [(6, 6, odd), (8, 8, 4, width)]]
     assert with_layouts(imported(nn.Linear(24, 48), 4, 24), target, base, cut=True) is None
 
 

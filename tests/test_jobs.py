@@ -6,12 +6,15 @@ import shutil
 import subprocess
 import sys
 import zipfile
+from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
 from conftest import DATA, QUICK, workload_of
 
+from tcl_iree.cli import jobs as jobs_command
+from tcl_iree.cli import main
 from tcl_iree.database import UNMEASURED, Database
 from tcl_iree.errors import JobError, MeasureError
 from tcl_iree.measure.builder import Builder
@@ -25,7 +28,7 @@ from tcl_iree.workflows import jobs as jobs_module
 from tcl_iree.workflows.base_flags import with_stack
 from tcl_iree.workflows.flag_sets import PLAIN
 from tcl_iree.workflows.job_runs import merge_results, pending, results_path, run_jobs
-from tcl_iree.workflows.jobs import JobFile, pack_jobs
+from tcl_iree.workflows.jobs import Job, JobFile, pack_jobs
 from tcl_iree.workflows.trials import TrialSession
 from tcl_iree.workflows.unmeasured import build_unmeasured, sample_schedules
 from tcl_iree.workload.model import Workload
@@ -201,3 +204,24 @@ def test_cuda_is_packed_without_a_gpu_with_what_ptxas_says(tmp_path: Path) -> No
         refused = cli(tmp_path, "run", str(path))
         assert refused.returncode == 2
         assert "cannot run here" in refused.stderr
+
+
+def test_an_interrupted_pack_holds_what_was_built(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    two = "import torch\ndef build():\n"
+    two += "    return torch.nn.Sequential(torch.nn.Linear(48, 96), torch.nn.Linear(96, 32)).eval(), (torch.randn(64, 48),)\n"
+    (tmp_path / "two.py").write_text(two)
+    begun: list[str] = []
+
+    def once(workload: Workload, *others: object) -> Iterator[Job]:
+        begun.append(workload.key)
+        if len(begun) > 1:
+            raise KeyboardInterrupt
+        yield from build_unmeasured(workload, *others)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(jobs_command, "build_unmeasured", once)
+    arguments = ["jobs", "pack", f"{tmp_path / 'two.py'}:build", str(tmp_path / "two.jobs"), "--trials", "2"]
+    assert main([*arguments, "--target", "cpu,threads=1", "--db", str(tmp_path / "a.db")]) == 130
+    assert "interrupted" in capsys.readouterr().err
+    assert [load.key for load in JobFile(tmp_path / "two.jobs").workloads] == begun[:1]

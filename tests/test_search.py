@@ -244,7 +244,7 @@ class Standing:
         self.dispatch = SimpleNamespace(occurrences=1, workload=SimpleNamespace(label="made up"))
         self.default_seconds, self.asked, self.exhausted, self._best = default, 0, False, best
 
-    def best_ratio(self) -> float:
+    def found_ratio(self) -> float:
         return self._best
 
     def step(self, count: int) -> Iterator[SimpleNamespace]:

@@ -6,7 +6,7 @@ import re
 import tomllib
 import warnings
 from collections.abc import Callable
-from importlib.metadata import EntryPoint
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any
 
@@ -222,5 +222,7 @@ def test_modes_are_inductor_s() -> None:
 
 
 def test_the_package_registers_the_backend() -> None:
+    (installed,) = entry_points(group=GROUP, name="tcl_iree")
+    assert installed.value == entry_point().value
     assert entry_point().name == "tcl_iree"
     assert entry_point().load() is backend

@@ -15,7 +15,7 @@ from tcl_iree.workload.model import Workload
 _CONFIG_WEIGHT = 0.15
 _PACKED_BESIDE_DIRECT_WEIGHT = 0.4
 _ATTEMPTS = 50
-# Draws without a legal schedule after which a family is given up.
+# Draws in a row without a legal schedule after which a family is given up.
 _EMPTY = 3
 
 
@@ -43,6 +43,7 @@ class Space:
                 empty[at] += 1
                 weights[at] = weights[at] if empty[at] < _EMPTY else 0.0
                 continue
+            empty[at] = 0
             if schedule in seen:
                 misses += 1
                 continue

@@ -2,7 +2,8 @@
 
 The forms of a model differ in layouts, not in what is computed. So what one form makes of a convolution is put beside
 what another makes of the same one, measured right after it; that says more than sums over whatever each form had time
-for. The largest come first, and each is looked at in all forms or in none.
+for. Those with most time come first, in the form whose default is the fastest: some defaults are far too slow. Each is
+looked at in all forms or in none.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _SHARE = 0.85
 
 
 def first_look(forms: Sequence[Sequence[WorkloadSearch]], trials: int, time_limit: float | None, say: Step) -> bool:
-    """Try a few schedules of the largest computations in each form.
+    """Try a few schedules of the computations with most time in each form.
 
     Args:
         forms: the searches of each form that are worth it.
@@ -47,7 +48,7 @@ def first_look(forms: Sequence[Sequence[WorkloadSearch]], trials: int, time_limi
 
 
 def computations(forms: Sequence[Sequence[WorkloadSearch]]) -> list[list[WorkloadSearch]]:
-    """The searches of the same computation, one a form, largest computations first; those the forms share left out."""
+    """The searches of the same computation, one a form, those with most time first; those the forms share left out."""
     found: dict[tuple[int, int], dict[int, WorkloadSearch]] = {}
     for number, searches in enumerate(forms):
         for search in searches:
@@ -56,7 +57,7 @@ def computations(forms: Sequence[Sequence[WorkloadSearch]]) -> list[list[Workloa
             if kept is None or search.dispatch.occurrences > kept.dispatch.occurrences:
                 of_form[number] = search
     sizes = {
-        key: key[0] * max(search.dispatch.occurrences for search in of_form.values())
+        key: min(search.default_seconds * search.dispatch.occurrences for search in of_form.values())
         for key, of_form in found.items()
         if len({search.dispatch.workload.key for search in of_form.values()}) > 1
     }

@@ -33,9 +33,9 @@ class Form:
 
     @property
     def stands(self) -> list[Stand]:
-        """How the dispatches stand with the best found so far."""
+        """How the dispatches stand with the best of this run; what one form has from earlier is no merit of it."""
         return [
-            _stand(search, max(1.0, search.best_ratio()), search in self.chosen and not search.asked)
+            _stand(search, max(1.0, search.found_ratio()), search in self.chosen and not search.asked)
             for search in self.searches
         ]
 
@@ -51,13 +51,13 @@ class Form:
         stands = [_stand(search, 1.0, not search.exhausted) for search in self.searches]
         least = options.min_share * rates.promise(stands)
         self.chosen = []
-        for rank, search in enumerate(self.searches):
+        for search in self.searches:
             key = search.dispatch.workload.key
             if search.exhausted:
                 self.left[key] = "no schedule family serves it"
             elif search.weight < least:
                 self.left[key] = f"less than {100 * options.min_share:g} % of what tuning may leave"
-            elif options.top is not None and rank >= options.top:
+            elif options.top is not None and len(self.chosen) >= options.top:
                 self.left[key] = f"not among the {options.top} heaviest"
             else:
                 self.chosen.append(search)

@@ -11,10 +11,11 @@ from tcl_iree.search import TaskScheduler
 from tcl_iree.workflows.tune_options import TuneOptions
 from tcl_iree.workflows.workload_search import WorkloadSearch
 
-# Schedules that a strategy is asked for at a time.
-BATCH = 16
+# Schedules that a strategy is asked for at a time: few enough that even a quick search has several rounds to learn from
+# and to give to those with most to gain.
+BATCH, _LEAST_BATCH, _ROUNDS = 16, 8, 4
 INTERRUPTED = "the search was interrupted"
-# A round that is thought to save less than this share of the model's time is not worth taking.
+# A round of sixteen that is thought to save less than this share of the model's time is not worth taking.
 _ENOUGH = 5e-4
 # A workload with much to gain may get so many times its share of the trials.
 _MOST = 4
@@ -35,19 +36,21 @@ def search_rounds(searches: Sequence[WorkloadSearch], options: TuneOptions, say:
     most = options.budget * (1 if equal else _MOST)
     # Every trial times the default again; what that changes is no gain.
     defaults = [search.default_seconds for search in searches]
+    # What this search has found, and not what the database knows: run again, it goes the same way until there is news.
     tasks = [
-        (search.dispatch.occurrences, taken / max(1.0, search.best_ratio()))  # what earlier trials found is no news
+        (search.dispatch.occurrences, taken / max(1.0, search.found_ratio()))
         for search, taken in zip(searches, defaults, strict=True)
     ]
-    scheduler = TaskScheduler(tasks, 0.0 if equal else _ENOUGH)
+    batch = min(BATCH, max(_LEAST_BATCH, options.budget // _ROUNDS))
+    scheduler = TaskScheduler(tasks, 0.0 if equal else _ENOUGH * batch / BATCH)
     deadline = time.monotonic() + (math.inf if options.time_limit is None else options.time_limit - spent)
     left = options.budget * len(searches)
     say("searching", total=left)
     try:
         while left > 0 and (position := scheduler.next()) is not None:
             search = searches[position]
-            best = search.best_ratio()
-            for trial in search.step(min(BATCH, options.budget, left, most - search.asked)):
+            best = search.found_ratio()
+            for trial in search.step(min(batch, options.budget, left, most - search.asked)):
                 best = max(best, trial.ratio or 0.0)
                 ends = deadline - time.monotonic()
                 within = "" if options.time_limit is None else f", at most {max(0.0, ends):.0f} s more"

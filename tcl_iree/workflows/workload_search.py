@@ -161,6 +161,10 @@ class WorkloadSearch:
         """Default's time over that of the fastest so far; 0 if nothing worked."""
         return max((trial.ratio or 0.0 for trial in self.best(1)), default=0.0)
 
+    def found_ratio(self) -> float:
+        """The same of what this search has asked for, whatever else is known."""
+        return max((entry.ratio or 0.0 for entry in self._tried), default=0.0)
+
     def counts(self) -> tuple[int, int]:
         """Schedules tried in all, and how many of them gave a right result."""
         tried = {trial.schedule: trial.status for trial in self._trials()}
