@@ -110,7 +110,7 @@ def register(commands: Any, summary: str) -> None:
         "--seconds",
         type=float,
         default=_DEFAULTS.seconds,
-        help="time for each run of whole models (default %(default)s)",
+        help="time for a run of whole models; the first ends when flag sets can be told apart (default %(default)s)",
     )
     parser.add_argument(
         "--again",

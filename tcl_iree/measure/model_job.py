@@ -12,6 +12,8 @@ import numpy as np
 
 from tcl_iree.measure.device import open_device, read_array
 
+# Rounds after which, and after so many more each time, it is seen whether that is enough.
+_SETTLED_AFTER = 32
 _TENSOR = re.compile(r"(?:tensor|%\w+: tensor)<([^>]*)>")
 _NUMPY = {
     "f64": np.float64, "f32": np.float32, "f16": np.float16, "i64": np.int64, "i32": np.int32, "i16": np.int16,
@@ -65,8 +67,13 @@ def interleave(
     inputs: list[np.ndarray],
     seconds: float,
     min_rounds: int,
+    enough: float,
 ) -> dict[str, list[float]]:
-    """Latencies of several compiled models, one call each in turn, for about `seconds`."""
+    """Latencies of several compiled models, one call each in turn, for about `seconds`.
+
+    Args:
+        enough: stop sooner if by then the standard error of each one's ratio to the first is no more; 0 never does.
+    """
     opened = open_device(device, flags)
     arrays = [runtime.asdevicearray(opened, array) for array in inputs]
     models = {name: CompiledModel(opened, path) for name, path in paths.items()}
@@ -75,13 +82,23 @@ def interleave(
     taken: dict[str, list[float]] = {name: [] for name in models}
     deadline = time.monotonic() + seconds
     rounds = 0
-    while rounds < min_rounds or (time.monotonic() < deadline and rounds < 1000):
+    while rounds < min_rounds or (time.monotonic() < deadline and rounds < 1000 and not settled(taken, enough)):
         rounds += 1
         for name, model in models.items():
             started = time.perf_counter()
             model(arrays)
             taken[name].append(time.perf_counter() - started)
     return taken
+
+
+def settled(taken: dict[str, list[float]], enough: float) -> bool:
+    """Whether enough rounds were timed for ratios to the first of this standard error; looked at now and then."""
+    logs = np.log(np.array(list(taken.values())))
+    rounds = logs.shape[1]
+    if enough <= 0 or rounds < _SETTLED_AFTER or rounds % _SETTLED_AFTER:
+        return False
+    errors = (logs - logs[0]).std(axis=1, ddof=1) / np.sqrt(rounds)
+    return bool(errors.max() <= enough)
 
 
 def _entry(module: runtime.VmModule) -> str:

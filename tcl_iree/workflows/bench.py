@@ -42,6 +42,7 @@ def bench(
     say: Say = lambda text, advance: None,
     keep: Path | None = None,
     profiled: bool = False,
+    enough: float = 0.0,
 ) -> BenchReport:
     """Compile `model` with every flag set, check that they agree, time them in turn.
 
@@ -51,6 +52,7 @@ def bench(
         say: called with what is going on and how many steps were finished (`bench_steps` in all).
         keep: a directory where the compiled modules are left, each as `<flag set>.vmfb`.
         profiled: see where the time of each goes as well.
+        enough: stop timing at this standard error of ratios, however much time is left; 0 takes all of it.
 
     Raises:
         ModelError: the model does not compile even with no flags.
@@ -81,7 +83,7 @@ def bench(
         if not usable:
             raise MeasureError(f"{model.name} does not give the same output twice: {rows[PLAIN.name].status}")
         say(f"timing {len(usable)} flag sets in turn", 1)
-        taken = runs.interleave({made.flag_set.name: made.path for made in usable}, draws[0], seconds)
+        taken = runs.interleave({made.flag_set.name: made.path for made in usable}, draws[0], seconds, enough)
         _fill_rows(rows, taken)
         best = min(usable, key=lambda made: statistics.median(taken[made.flag_set.name]))
         profiles = {}

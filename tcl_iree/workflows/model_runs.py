@@ -46,12 +46,18 @@ class ModelRuns:
         """What a compiled model computes from each draw of inputs."""
         return self._call(_SETUP_SECONDS, task="outputs", path=str(path), draws=draws)
 
-    def interleave(self, paths: dict[str, Path], inputs: list[np.ndarray], seconds: float) -> dict[str, list[float]]:
-        """Latencies of several compiled models, one call each in turn."""
+    def interleave(
+        self, paths: dict[str, Path], inputs: list[np.ndarray], seconds: float, enough: float = 0.0
+    ) -> dict[str, list[float]]:
+        """Latencies of several compiled models, one call each in turn.
+
+        Args:
+            enough: a standard error of ratios at which to stop before the time is over; 0 takes all of it.
+        """
         named = {name: str(path) for name, path in paths.items()}
-        limit = seconds + _SETUP_SECONDS
+        given = {"inputs": inputs, "seconds": seconds, "min_rounds": 5, "enough": enough}
         with exclusive():
-            return self._call(limit, task="interleave", paths=named, inputs=inputs, seconds=seconds, min_rounds=5)
+            return self._call(seconds + _SETUP_SECONDS, task="interleave", paths=named, **given)
 
     def draws(self, model: Model, compiled: Path) -> Draws:
         """Two draws of inputs: the model's examples and others like them, or random ones."""

@@ -48,6 +48,8 @@ from tcl_iree.workflows.workload_search import Winner, WorkloadSearch
 
 _DEFAULT_WINS = "IREE's default is the best found"
 _RETIMED = 8
+# IREE's flag sets have to be put into an order; the fastest are timed again at the end, for all the time there is.
+_FLAGS_TO_WITHIN = 0.01
 # Trials a computation and layout, and share of the time, of the look that decides between layouts.
 _LOOK, _LOOK_SHARE = 8, 0.4
 # A trial has to be put into an order; the best are timed again, and then for longer.
@@ -132,7 +134,9 @@ class _Tuning:
         # A base that was asked for is tried first: if it is no good, that is known before the flag sets are compiled.
         asked = self._formed(choose_base(options.base, target, None)) if options.base != "auto" else None
         self._say("measuring IREE's own flag sets", total=bench_steps(target, options.scope))
-        measured = bench(self._model, target, options.scope, options.seconds, self._say, self._directory)
+        measured = bench(
+            self._model, target, options.scope, options.seconds, self._say, self._directory, enough=_FLAGS_TO_WITHIN
+        )
         form = asked or self._formed(choose_base("auto", target, measured))
         with Builder(target, with_stack(form.base.flag_set, target).flags) as builder:
             with Runner(target, _SEARCHING) as runner:

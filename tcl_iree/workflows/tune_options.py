@@ -30,7 +30,7 @@ class TuneOptions:
         scope: which of IREE's flag sets to compare with: `quick`, `standard` or `all`.
         top: tune only so many workloads, those with most time.
         min_share: leave workloads to IREE whose default takes less than this share of what the tuned model may take.
-        seconds: time for each interleaved run of whole models.
+        seconds: time for an interleaved run of whole models; the first one ends when flag sets can be told apart.
         again: tune anew what was tuned before with the same options; trials of that are used.
 
     Raises:
