@@ -19,7 +19,7 @@ from iree.compiler.tools.binaries import find_tool
 
 from benchmarks.common import matmul_config, matmul_text, matmul_workload, save
 from benchmarks.repeatability import SHAPE, VARIANTS
-from tcl_iree.measure.builder import _BUILD_FLAGS, Builder, Candidate
+from tcl_iree.measure.builder import BUILD_FLAGS, Builder, Candidate
 from tcl_iree.measure.harness import harness_module
 from tcl_iree.report.progress import progress
 from tcl_iree.report.tables import console, table
@@ -59,7 +59,7 @@ def main() -> None:
                         find_tool("iree-compile"),
                         *command,
                         *target.compile_flags,
-                        *_BUILD_FLAGS,
+                        *BUILD_FLAGS,
                         flag,
                         "-o",
                         f"{scratch}/out.vmfb",

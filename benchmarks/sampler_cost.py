@@ -1,7 +1,7 @@
 """How long does RDU take to choose a tenth of a pool, and how much memory?
 
 Pools of made-up embeddings, as wide as the Mamba model's, in clusters of 1,000 programs a workload. Each size runs in a
-process of its own; memory is its peak while choosing, the pool included.
+process of its own; memory is that process's peak, the pool included.
 
     python -m benchmarks.sampler_cost
 """

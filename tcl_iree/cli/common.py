@@ -11,6 +11,8 @@ from tcl_iree.database import default_database
 from tcl_iree.errors import OptionError
 from tcl_iree.report.json_text import json_text
 from tcl_iree.target import Target
+from tcl_iree.workflows.base_flags import with_stack
+from tcl_iree.workflows.flag_sets import FlagSet
 from tcl_iree.workflows.guide import BASE
 
 MODEL_HELP = (
@@ -110,6 +112,11 @@ def read_config(texts: Sequence[str]) -> dict[str, float]:
 def parse_target(arguments: argparse.Namespace) -> Target:
     """The target given, or a clear error."""
     return Target.parse(arguments.target)
+
+
+def flags_of(arguments: argparse.Namespace, target: Target) -> tuple[str, ...]:
+    """The flags given, with the stack that `tune` allows: trials can be compared only under the same flags."""
+    return with_stack(FlagSet("given", tuple(arguments.iree_flag)), target).flags
 
 
 def print_json(value: Any) -> None:

@@ -17,6 +17,7 @@ from tcl_iree.cli.common import (
     add_flags,
     add_json,
     add_target,
+    flags_of,
     parse_target,
     print_json,
 )
@@ -28,8 +29,6 @@ from tcl_iree.report.progress import progress
 from tcl_iree.report.static_figures import static_table
 from tcl_iree.report.tables import console, table, trial_table
 from tcl_iree.transform_dialect.schedule import Schedule
-from tcl_iree.workflows.base_flags import with_stack
-from tcl_iree.workflows.flag_sets import FlagSet
 from tcl_iree.workflows.job_runs import merge_results, pending, results_path, run_jobs
 from tcl_iree.workflows.jobs import Job, JobFile, pack_jobs
 from tcl_iree.workflows.tuned import writable_directory
@@ -81,11 +80,10 @@ def pack(arguments: argparse.Namespace) -> int:
         raise JobError("--trials must be at least 1")
     writable_directory(arguments.file.parent)
     target = parse_target(arguments)
-    # As `tune` has them: trials can be compared only under the same flags.
-    flags = with_stack(FlagSet("given", tuple(arguments.iree_flag)), target).flags
+    flags = flags_of(arguments, target)
     jobs: list[Job] = []
     left: list[dict[str, str]] = []
-    interrupted = False
+    code = 0
     with progress(1, "importing the model") as step:
         extraction = extract(load_model(arguments.model), target, flags)
         extraction.require_tunable()
@@ -101,14 +99,14 @@ def pack(arguments: argparse.Namespace) -> int:
                         left.append(_left_out(entry.workload, error))
                     step(f"built {entry.workload.label}", advance=1)
             except KeyboardInterrupt:
-                interrupted = True
+                code = 130
                 print("interrupted: what was built by then is packed", file=sys.stderr)
     _print_left_out(left)
-    count, done = pack_jobs(arguments.file, target, flags, jobs), 130 if interrupted else 0
+    count = pack_jobs(arguments.file, target, flags, jobs)
     facts = [_facts(job) for job in jobs]
     if arguments.json:
         print_json({"file": str(arguments.file), "jobs": count, "left_out": left, "candidates": facts})
-        return done
+        return code
     rows = [(entry["label"], entry["schedule"], entry["static"]) for entry in facts]
     if target.kind == "cuda":
         console().print(static_table("what ptxas says", rows))
@@ -116,7 +114,7 @@ def pack(arguments: argparse.Namespace) -> int:
         console().print(table("candidates", ["workload", "schedule"], [row[:2] for row in rows]))
     command = shlex.join(["tcl-iree", "jobs", "run", arguments.file.name])
     print(f"{count} candidates written to {arguments.file}; measure them with\n  {command}")
-    return done
+    return code
 
 
 def run(arguments: argparse.Namespace) -> None:

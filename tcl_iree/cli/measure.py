@@ -14,6 +14,7 @@ from tcl_iree.cli.common import (
     add_flags,
     add_json,
     add_target,
+    flags_of,
     parse_target,
     print_json,
 )
@@ -25,8 +26,6 @@ from tcl_iree.measure.runner import Runner
 from tcl_iree.report.progress import progress
 from tcl_iree.report.tables import console, trial_table
 from tcl_iree.transform_dialect.names import ENTRY
-from tcl_iree.workflows.base_flags import with_stack
-from tcl_iree.workflows.flag_sets import FlagSet
 from tcl_iree.workflows.trials import TrialSession
 from tcl_iree.workload.model import Workload
 
@@ -60,8 +59,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Measure and print."""
     target = parse_target(arguments)
     target.require_runnable()
-    # As `tune` has them: trials can be compared only under the same flags.
-    flags = with_stack(FlagSet("given", tuple(arguments.iree_flag)), target).flags
+    flags = flags_of(arguments, target)
     schedules = [_read_script(text) for text in arguments.script]
     with progress(len(schedules) + 2, "importing the model") as step:
         workload = read_payload(arguments.model)

@@ -28,7 +28,7 @@ _JOB = "tcl_iree.measure.compile_job:job"
 # Builds for each worker, where building and running take turns.
 _AHEAD = 4
 # Debug symbols cost compile time and change no instruction.
-_BUILD_FLAGS = ("--iree-llvmcpu-debug-symbols=false",)
+BUILD_FLAGS = ("--iree-llvmcpu-debug-symbols=false",)
 
 
 @dataclass(frozen=True)
@@ -150,7 +150,7 @@ class Builder:
         cpus: Sequence[int] = (),
     ) -> BuildResult:
         started = time.monotonic()
-        flags = [*self.target.compile_flags, *_BUILD_FLAGS, *self.flags]
+        flags = [*self.target.compile_flags, *BUILD_FLAGS, *self.flags]
         module = harness_module(workload, self._device_attribute())
         text, entry = (library.text, library.entry) if library else ("", "")
         key = ArtifactCache.key(IREE_VERSION, module, text, entry, *flags)

@@ -87,16 +87,16 @@ def tune(
     missing = place.why_not_run()
     if missing and place.kind == "cpu":  # another CPU class cannot be tuned from here, and its code not be checked
         place.require_runnable()
+    if missing and wanted.effort == "none":
+        raise OptionError(
+            f"effort none runs what it picks once, and nothing can run here ({missing}); take another effort: "
+            "candidates are then packed for a machine that has the device"
+        )
     say("importing the model")
     model = source if isinstance(source, Model) else load_model(source, inputs)
     with ExitStack() as stack:
         if not isinstance(database, Database):
             database = stack.enter_context(Database(database or default_database()))
-        if missing and wanted.effort == "none":
-            raise OptionError(
-                f"effort none runs what it picks once, and nothing can run here ({missing}); take another effort: "
-                "candidates are then packed for a machine that has the device"
-            )
         if missing:
             return tune_unmeasured(model, place, database, say, wanted, missing)
         if wanted.effort == "none":
