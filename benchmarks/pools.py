@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from tcl_iree.features.steps import ScriptText
 from tcl_iree.learning.groups import Group
+from tcl_iree.learning.split import signature
 
 LEAST_POOL = 100
 
@@ -15,6 +16,16 @@ LEAST_POOL = 100
 def large_pools(groups: Iterable[Group]) -> list[Group]:
     """Groups with so many programs that choosing among them says something."""
     return [group for group in groups if len(group) > LEAST_POOL]
+
+
+def halves(groups: Sequence[Group]) -> tuple[list[Group], list[Group]]:
+    """Two halves that have no computation in common: what says when to stop would flatter itself as a judge."""
+    names = sorted({signature(group.workload) for group in groups})
+    first = set(names[::2])
+    return (
+        [group for group in groups if signature(group.workload) in first],
+        [group for group in groups if signature(group.workload) not in first],
+    )
 
 
 def searched_pools(groups: Iterable[Group]) -> list[Group]:

@@ -6,7 +6,8 @@ included. IREE's default of every workload is known to all: nothing is measured 
 to stop training, the same for all. Hours are those that building and running the chosen programs took when they were
 recorded, defaults included.
 
-With --ablation, RDU without each of its parts and with other estimates of uncertainty rank validation workloads.
+With --ablation, RDU without each of its parts and with other estimates of uncertainty rank one half of the validation
+workloads; the other half says when to stop.
 What was ranked is kept below --output, and a run that was cut off goes on where it stopped.
 
     python -m benchmarks.sampler --data benchmarks/data/avx512-1-thread-*.parquet
@@ -27,7 +28,7 @@ import torch
 
 from benchmarks.common import measured_here, platform_of, recorded, save
 from benchmarks.line_chart import write_line_chart
-from benchmarks.pools import searched_pools
+from benchmarks.pools import halves, searched_pools
 from benchmarks.sampler_campaigns import ENSEMBLE, Campaigns, Plan, Step, label_of
 from benchmarks.training import LEARNED_BY
 from tcl_iree.learning.evaluation import FIGURES, PAIRS, ahead, evaluate, figure_name, interval
@@ -42,9 +43,13 @@ from tcl_iree.workflows.data import Programs
 _OURS, _EVERYTHING = "rdu", "everything"
 _ABLATION = [
     Plan(_OURS, RduSampler()),
-    Plan("no representativeness", RduSampler(representativeness=0.0)),
-    Plan("no diversity", RduSampler(diversity=0.0)),
-    Plan("no uncertainty", RduSampler(uncertainty=0.0)),
+    Plan("representativeness 0", RduSampler(representativeness=0.0)),
+    Plan("diversity 0", RduSampler(diversity=0.0)),
+    Plan("uncertainty 0", RduSampler(uncertainty=0.0)),
+    Plan("diversity alone", RduSampler(representativeness=0.0, uncertainty=0.0)),
+    Plan("four of a workload", RduSampler(together=4)),
+    Plan("random", make_sampler("random")),
+    Plan("badge", make_sampler("badge")),
     Plan("uncertainty by dropout", RduSampler(), DROPOUT),
     Plan("uncertainty by an ensemble", RduSampler(), ENSEMBLE),
 ]
@@ -71,13 +76,14 @@ def main() -> None:
     split = load_split()
     with Programs(arguments.data) as files:
         parts = split.divide(files.groups(arguments.platform))
-    judged = parts[VALIDATION] if arguments.ablation else searched_pools(parts[TEST])
+    validation = parts[VALIDATION]
+    stopping, judged = halves(validation) if arguments.ablation else (validation, searched_pools(parts[TEST]))
     random_ones = [without_bred(group) for group in parts[TRAIN]]
     training = ProgramList.of([group for group in random_ones if len(group) > 1])
-    run = fingerprint((arguments.epochs, LEARNED_BY), [*training.groups, *parts[VALIDATION], *judged])
+    run = fingerprint((arguments.epochs, LEARNED_BY), [*training.groups, *stopping, *judged])
     campaigns = Campaigns(
         training,
-        parts[VALIDATION],
+        stopping,
         judged,
         None if arguments.ablation else split,
         arguments.output / run,

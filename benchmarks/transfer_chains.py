@@ -6,19 +6,20 @@ import json
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks.pools import large_pools
+from benchmarks.pools import halves, large_pools
 from tcl_iree.learning.checkpoint import Checkpoint, load_checkpoint
 from tcl_iree.learning.cost_model import CostModel, FitOptions
 from tcl_iree.learning.distillation.learner import Learned, Size, bytes_of
 from tcl_iree.learning.distillation.lesson import Lesson
 from tcl_iree.learning.distillation.names import LEARNERS, make_learner
 from tcl_iree.learning.distillation.options import Distillation
-from tcl_iree.learning.groups import Group
+from tcl_iree.learning.groups import Group, fingerprint
 from tcl_iree.learning.mamba import MambaNetwork
 from tcl_iree.learning.metrics import Ranked, ranked
 from tcl_iree.learning.network import Network
@@ -52,11 +53,17 @@ class Platform:
         """By the split; None if a part is missing."""
         parts = load_split().divide(groups)
         pool = [group for group in map(without_bred, parts[TRAIN]) if len(group) > 1]
-        judged = parts[VALIDATION]
         if part == TEST:
-            split = load_split()
+            split, stopping = load_split(), parts[VALIDATION]
             judged = [group for group in large_pools(parts[TEST]) if split.occurrences(group.workload.key)]
-        return Platform(key, pool, parts[VALIDATION], judged) if pool and parts[VALIDATION] and judged else None
+        else:
+            stopping, judged = halves(parts[VALIDATION])
+        return Platform(key, pool, stopping, judged) if pool and stopping and judged else None
+
+    @cached_property
+    def programs(self) -> list[Group]:
+        """Those that could be labelled, without their times."""
+        return [group.hidden() for group in self.pool]
 
 
 @dataclass(frozen=True)
@@ -92,7 +99,7 @@ class Chain:
     def file(self) -> str:
         """A name for what is kept of it."""
         name = f"{'+'.join(self.order)} {self.method} {self.variant} {self.sampler} {self.share:g} {self.seed}"
-        return name.replace(" ", "_")
+        return f"{name} {fingerprint(self.options, [])[:8]}".replace(" ", "_")
 
 
 @dataclass(frozen=True)
@@ -161,7 +168,7 @@ class Chains:
     def _lesson(self, chain: Chain, platform: str) -> Lesson:
         held = self._platforms[platform]
         labelled = held.pool if platform == chain.order[0] else self._chosen(chain, platform)
-        return Lesson(platform, labelled, held.validation, [group.hidden() for group in held.pool])
+        return Lesson(platform, labelled, held.validation, held.programs)
 
     def _chosen(self, chain: Chain, platform: str) -> list[Group]:
         key = (chain.order[0], platform, chain.share, chain.seed, chain.sampler)

@@ -8,7 +8,7 @@ import pytest
 from tcl_iree.errors import OptionError
 from tcl_iree.learning.sampling import SAMPLERS, Pool, make_sampler
 from tcl_iree.learning.sampling.greedy import RduSampler, density
-from tcl_iree.learning.sampling.sampler import allot, by_turns
+from tcl_iree.learning.sampling.sampler import allot, by_turns, parts, shares
 from tcl_iree.learning.sampling.uncertainty import posterior, spread
 
 NAMES = list(SAMPLERS)
@@ -146,22 +146,31 @@ def test_rdu_weighs_its_three_parts() -> None:
     assert crowded[np.isin(members, dense)].mean() > crowded.mean()
 
 
-def test_rdu_takes_several_programs_of_a_workload_if_any() -> None:
+@pytest.mark.parametrize("name", ["rdu", "random", "badge"])
+def test_what_is_taken_counts_towards_a_workloads_share(name: str) -> None:
     pool = pool_of(count=1200, workloads=60)
-    few = make_sampler("rdu").choose(pool, 40)
+    taken = np.flatnonzero(pool.workloads < 20)[::4]
+    chosen = make_sampler(name).choose(pool, 300 - len(taken), taken)
+    sizes = np.bincount(pool.workloads)
+    both = np.bincount(pool.workloads[np.concatenate([taken, chosen])], minlength=60)[sizes >= 10] / sizes[sizes >= 10]
+    assert both.min() > 0.1
+    assert both.max() < 0.45
+    given = np.bincount(pool.workloads[chosen], minlength=60)
+    assert given[:20].mean() < 0.6 * given[20:].mean(), "those that have some get fewer"
+
+
+def test_rdu_may_choose_among_workloads_first() -> None:
+    pool = pool_of(count=1200, workloads=60)
+    four = RduSampler(together=4)
+    few = four.choose(pool, 40)
     held = np.bincount(pool.workloads[few], minlength=60)
     assert np.count_nonzero(held) <= 11, "a tenth of the workloads rather than one program of each"
     assert np.median(held[held > 0]) >= 3
-    more = make_sampler("rdu").choose(pool, 40, few)
+    more = four.choose(pool, 40, few)
     both = np.bincount(pool.workloads[np.concatenate([few, more])], minlength=60)
     assert np.count_nonzero(held) < np.count_nonzero(both) <= 22, "then others"
-    assert np.median(both[both > 0]) >= 3
-    small = Pool(pool.embeddings[:240], np.repeat(np.arange(60), 4), pool.scores[:240], pool.uncertainty[:240])
-    first = make_sampler("rdu").choose(small, 40)
-    second = make_sampler("rdu").choose(small, 40, first)
-    assert np.count_nonzero(np.bincount(small.workloads[second])) <= 14, "those that are used up do not count again"
-    assert np.count_nonzero(np.bincount(pool.workloads[RduSampler(together=1).choose(pool, 40)])) > 25
-    assert np.count_nonzero(np.bincount(pool.workloads[make_sampler("rdu").choose(pool, 400)])) > 55
+    assert np.count_nonzero(np.bincount(pool.workloads[make_sampler("rdu").choose(pool, 40)])) > 25
+    assert np.count_nonzero(np.bincount(pool.workloads[four.choose(pool, 400)])) > 55
 
 
 def test_the_biased_sampler_prefers_what_is_thought_fast() -> None:
@@ -181,6 +190,16 @@ def test_shares_add_up() -> None:
     rng = np.random.default_rng(0)
     assert allot(np.array([10, 20, 30]), 6, rng).tolist() == [1, 2, 3]
     assert allot(np.array([1, 1, 1]), 2, rng).sum() == 2
+    often = np.mean([allot(np.array([1.0, 1.0, 2.0, 0.0]), 1, rng) for _ in range(2000)], axis=0)
+    assert often == pytest.approx([0.25, 0.25, 0.5, 0.0], abs=0.05), "a small claim is as good as its size"
+
+
+def test_no_part_gives_more_than_it_has() -> None:
+    pool = Pool(np.zeros((12, 1), np.float32), np.repeat([0, 1, 2], [1, 3, 8]), np.zeros(12), np.zeros(12))
+    members = parts(pool, np.arange(12), np.random.default_rng(0))
+    weights = np.array([5.0, 5.0, 0.1])
+    given = shares(members, pool, np.zeros(0, np.int64), 10, np.random.default_rng(0), weights)
+    assert given.tolist() == [1, 3, 6]
 
 
 def test_turns_leave_none_out() -> None:

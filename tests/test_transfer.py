@@ -21,6 +21,8 @@ from shapes import contraction
 from tcl_iree.cli import main
 from tcl_iree.database import Database, ScheduleRecord
 from tcl_iree.errors import LearningError, OptionError
+from tcl_iree.features.prefix import target_kind
+from tcl_iree.features.vocabulary import KINDS
 from tcl_iree.learning.checkpoint import Checkpoint, load_checkpoint, load_transfer
 from tcl_iree.learning.cost_model import CostModel, FitOptions
 from tcl_iree.learning.distillation.column import ColumnNetwork
@@ -30,7 +32,7 @@ from tcl_iree.learning.distillation.lesson import Lesson
 from tcl_iree.learning.distillation.losses import distillation_loss
 from tcl_iree.learning.distillation.names import LEARNERS, make_learner
 from tcl_iree.learning.distillation.options import LISTWISE, SQUARES, Distillation
-from tcl_iree.learning.distillation.progress import COLUMN, SCRATCH, UNCHANGED, progress
+from tcl_iree.learning.distillation.progress import COLUMN, SCRATCH, UNCHANGED, Beside, progress
 from tcl_iree.learning.evaluation import rank
 from tcl_iree.learning.groups import Group
 from tcl_iree.learning.lineage import Stage, refuse_merge
@@ -242,6 +244,30 @@ def test_labels_that_do_harm_are_noticed(one: list[Group], knows_one: NeuralMode
         assert learner.base.digest == knows_one.digest, name
 
 
+def test_what_columns_agree_on_is_taught_and_a_share_of_it(one: list[Group], knows_one: NeuralModel) -> None:
+    two = on_another(one, "cpu:avx2,threads=1", backwards=True)
+    fit = FitOptions(epochs=3, patience=3, seed=0)
+    found = progress(knows_one, Lesson("two", two[:3], two[3:]), Distillation(columns=2, gate=False), fit).model
+    assert isinstance(found, Beside)
+    first, second = (column.score(two[0]) for column in found.columns)
+    assert not np.allclose(first, second, atol=1e-4), "each learns from a start of its own"
+    assert np.allclose(found.score(two[0]), (first + second) / 2, atol=1e-5)
+    own = knows_one.score(two[0])
+    assert np.allclose(replace(found, share=0.5).score(two[0]), own + 0.5 * (found.score(two[0]) - own), atol=1e-5)
+
+
+def test_a_target_never_met_is_first_taken_for_the_last(one: list[Group], knows_one: NeuralModel) -> None:
+    """Else its name would be a random vector to the base."""
+    learner = ContinualDistillation(Distillation(fisher_lists=4), knows_one)
+    learner.learn(lesson(one), QUICK)
+    for spec, known in (("cpu:sse4,threads=1", False), ("cpu:avx2,threads=1", True)):
+        target = Target.parse(spec)
+        met = learner._acquainted(knows_one, target).network.state_dict()["kind.weight"]
+        name, last = KINDS.index(target_kind(target)), KINDS.index(target_kind(one[0].target))
+        assert torch.equal(met[name], met[last])
+        assert (name == last) == known
+
+
 # Compress.
 
 
@@ -286,7 +312,7 @@ def test_what_is_held_or_recalled_is_forgotten_less(one: list[Group], knows_one:
     two = on_another(one, "cpu:sse4,threads=1", backwards=True)
     fit = FitOptions(epochs=25, patience=25, seed=0)
     assert in_order(knows_one, one[:3]) > 0.7
-    usual = Distillation(ewc=0.0, rate=1e-2, gate=False, fisher_lists=24)
+    usual = Distillation(ewc=0.0, recall=0.0, rate=1e-2, slow_rate=1e-2, columns=1, gate=False, fisher_lists=24)
     ways = {
         "fine-tuning": ("fine-tuning", usual),
         "held": ("ewc", replace(usual, ewc=1e5)),
@@ -474,7 +500,7 @@ def test_transfer_from_recorded_programs(
 
 def test_a_transfer_that_is_cut_off_goes_on(recorded: Path, tmp_path: Path) -> None:
     before = files(recorded)
-    options = TransferOptions(labels=30, epochs=2, distillation=Distillation(fisher_lists=4))
+    options = TransferOptions(labels=30, epochs=2, distillation=Distillation(fisher_lists=4, columns=1, gate=False))
     given = ([recorded / "base"], "cuda-sm_80")
 
     class CutOff(Exception):

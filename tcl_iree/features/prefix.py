@@ -43,12 +43,17 @@ def _row(kind: str, role: str, *numbers: float) -> PrefixRow:
     return PrefixRow(kind, role, (*numbers, *(0.0 for _ in range(COLUMNS - len(numbers)))))
 
 
+def target_kind(target: Target) -> str:
+    """The kind of a target's row: its instruction set, or the kind of device."""
+    isa = target.hardware.isa
+    return f"target:{isa if isa in _ISA else target.kind if target.kind != 'cpu' else 'other'}"
+
+
 def _target_row(target: Target) -> PrefixRow:
     """Vector width and registers, cores, L1, L2, shared memory, threads of a workgroup, registers of a thread."""
     hardware = target.hardware
-    kind = hardware.isa if hardware.isa in _ISA else target.kind if target.kind != "cpu" else "other"
     return _row(
-        f"target:{kind}", "", log2(hardware.vector_bytes), log2(hardware.vector_registers), log2(hardware.cores),
+        target_kind(target), "", log2(hardware.vector_bytes), log2(hardware.vector_registers), log2(hardware.cores),
         log2(hardware.l1_bytes) - 1.5, log2(hardware.l2_bytes) - 2.0, log2(hardware.shared_bytes) / 2,
         log2(hardware.max_threads), log2(hardware.thread_registers),
     )  # fmt: skip

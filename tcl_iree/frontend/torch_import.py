@@ -68,13 +68,15 @@ def _with_fx_importer(module: Any, inputs: tuple[Any, ...], path: Path) -> None:
 
 
 def _exported(module: Any, inputs: tuple[Any, ...], strict: bool) -> Any:
-    """The module as a graph, its batch norms part of convolutions."""
+    """The module as a graph, its batch norms part of convolutions, its pools plain where they can be."""
     import torch
 
     from tcl_iree.frontend.batch_norms import fold_batch_norms
+    from tcl_iree.frontend.even_pools import even_pools
 
     program = torch.export.export(module, inputs, strict=strict)
     fold_batch_norms(program)
+    even_pools(program)
     return program
 
 

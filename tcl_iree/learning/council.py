@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import islice
-from random import Random
 from typing import Any
 
 import numpy as np
@@ -18,13 +16,10 @@ import torch
 
 from tcl_iree.learning.cost_model import CostModel, Epoch, FitOptions
 from tcl_iree.learning.distillation.losses import squares
+from tcl_iree.learning.drawn import drawn_programs
 from tcl_iree.learning.groups import Group, fingerprint
 from tcl_iree.learning.network import Network
 from tcl_iree.learning.neural import NeuralModel, TrainingRecipe
-from tcl_iree.transform_dialect.space import Space
-
-# Programs of each workload that are thought about and not measured.
-_DRAWN = 32
 
 
 class CouncilModel(NeuralModel):
@@ -77,17 +72,6 @@ class CouncilModel(NeuralModel):
         seed = options.seed * len(self._teachers) + number  # another for every teacher of every seed
         made.fit(training, validation, replace(options.keeping(f"teacher-{number}"), seed=seed))
         return made
-
-
-def drawn_programs(group: Group) -> Group:
-    """Random schedules of a group's workload whose times nobody knows; the group remembers them."""
-
-    def draw() -> Group:
-        space = Space(group.workload, group.target)
-        found = islice(space.samples(Random(f"{group.workload.key} drawn")), _DRAWN)
-        return Group.unmeasured(group.workload, group.target, list(found))
-
-    return group.once(drawn_programs, draw)
 
 
 def agreement(council: Sequence[CostModel], group: Group) -> np.ndarray:

@@ -78,9 +78,11 @@ class Group:
         """The same programs with nothing known of their times."""
         return replace(self, seconds=np.full(len(self), np.nan), source=(self, np.arange(len(self))))
 
-    def imagined_on(self, target: Target) -> Group:
-        """The same programs on another target, where nothing is known of their times."""
-        return Group.unmeasured(self.workload, target, self.candidates[1:])
+    def told(self, scores: np.ndarray) -> Group:
+        """The same programs with times that a model's scores would have them in order by."""
+        return replace(
+            self, seconds=np.exp(-(scores - scores.mean())).astype(np.float64), source=(self, np.arange(len(self)))
+        )
 
     @staticmethod
     def unmeasured(workload: Workload, target: Target, candidates: Sequence[Candidate]) -> Group:

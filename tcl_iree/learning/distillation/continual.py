@@ -7,7 +7,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import ClassVar
 
+import torch
+
 from tcl_iree.errors import LearningError
+from tcl_iree.features.prefix import target_kind
+from tcl_iree.features.vocabulary import KINDS
 from tcl_iree.learning.cost_model import CostModel, Epoch, FitOptions
 from tcl_iree.learning.distillation.compress import BASE, compress
 from tcl_iree.learning.distillation.consolidation import Consolidation, consolidate
@@ -87,6 +91,7 @@ class ContinualDistillation(OneModel):
         if self.base is None:
             learned = self._begin(lesson, fit, phase)
         else:
+            self.base = self._acquainted(self.base, lesson.target)
             teacher = progress(self.base, lesson, self.options, fit, phase)
             history: list[Epoch] = []
             if teacher.kind != UNCHANGED:
@@ -102,6 +107,18 @@ class ContinualDistillation(OneModel):
         if lesson.target not in self._targets:
             self._targets.append(lesson.target)
         return learned
+
+    def _acquainted(self, base: NeuralModel, target: Target) -> NeuralModel:
+        """The base with the name of a kind of target it has never met standing for the one it met last."""
+        met = [target_kind(earlier) for earlier in self._targets]
+        name = target_kind(target)
+        if not met or name in met:
+            return base
+        network = copy.deepcopy(base.network)
+        assert isinstance(network, MambaNetwork)
+        with torch.no_grad():
+            network.kind.weight[KINDS.index(name)] = network.kind.weight[KINDS.index(met[-1])]
+        return NeuralModel(network, base.recipe)
 
     @property
     def size(self) -> Size:

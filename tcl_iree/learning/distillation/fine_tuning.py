@@ -30,7 +30,7 @@ class FineTuning(OneModel):
         else:
             phase("fine-tuning")
             groups = [*lesson.labelled, *self._more()]
-            learner = NeuralModel(self.base.network, going_on(paced(self.base.recipe, groups), self.options))
+            learner = NeuralModel(self.base.network, going_on(paced(self.base.recipe, groups), self.options.rate))
             settings = (self.name, self.options, fit.seed, fit.epochs, self.base.digest)
             run = fingerprint(settings, [*groups, *lesson.validation])
             penalty = self._penalty()

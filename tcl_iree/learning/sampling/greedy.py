@@ -4,8 +4,9 @@ What a program is worth is the sum of a fixed part and of how far it is from eve
 
     worth[i] = fixed[i] + weight * min over taken j of |e[i] - e[j]| / typical distance
 
-Programs of other workloads count as taken too, through a limited number of them chosen by chance. Work and memory
-grow with the pool: a workload is cut into parts that are chosen from one by one.
+The typical distance is that of the program's own workload. Programs of other workloads count as taken too, through a
+limited number of them chosen by chance. Work and memory grow with the pool: a workload is cut into parts that are
+chosen from one by one.
 """
 
 from __future__ import annotations
@@ -17,9 +18,10 @@ import numpy as np
 
 from tcl_iree.learning.distances import squared_distances
 from tcl_iree.learning.sampling.pool import Pool
-from tcl_iree.learning.sampling.sampler import Sampler, allot, by_turns, parts
+from tcl_iree.learning.sampling.sampler import Sampler, by_turns, parts, shares
 
 _LANDMARKS = 512
+_SAMPLED = 128
 _DISTANCES_AT_ONCE = 1 << 22
 
 
@@ -31,24 +33,21 @@ class GreedySampler(Sampler):
     ) -> np.ndarray:
         space = self._space(pool)
         seen = rng.permutation(taken)[:_LANDMARKS]
-        sample = space[rng.choice(free, min(_LANDMARKS, len(free)), replace=False)]
-        typical = max(float(np.median(_nearest(sample, space[rng.choice(free, 64)], farthest=True))), 1e-9)
         chosen: list[np.ndarray] = []
         members = parts(pool, free, rng)
-        claims = np.array([self._claim(pool, part) for part in members])
-        shares = allot(self._focused(claims, pool, members, count, taken, typical, rng), count, rng)
-        shares = _within(shares, np.array([len(part) for part in members]))
+        given = shares(members, pool, taken, count, rng, self._weights(pool, members, count, taken, rng))
         own = {workload: taken[pool.workloads[taken] == workload] for workload in np.unique(pool.workloads[taken])}
-        for part, share in zip(members, shares, strict=True):
+        for part, share in zip(members, given, strict=True):
             if share == 0:
                 continue
-            near = np.unique(np.concatenate([seen, own.get(pool.workloads[part[0]], seen[:0])]))
-            apart = np.full(len(part), 2.0 * typical)
+            mine = own.get(pool.workloads[part[0]], seen[:0])
+            near = np.unique(np.concatenate([seen, mine]))
+            typical = _typical(space[np.concatenate([part, mine])], rng)
+            apart = np.full(len(part), 2.0)
             if len(near):
-                apart = np.minimum(apart, _nearest(space[part], space[near]))
-            found = part[
-                self._pick(space[part], apart / typical, self._fixed(pool, space, part, rng), share, typical, rng)
-            ]
+                apart = np.minimum(apart, _nearest(space[part], space[near]) / typical)
+            fixed = self._fixed(pool, space, part, rng)
+            found = part[self._pick(space[part], apart, fixed, share, typical, rng)]
             chosen.append(found)
             seen = _remembered(seen, found, rng)
         return by_turns(chosen)
@@ -57,26 +56,22 @@ class GreedySampler(Sampler):
         """Where distances are taken."""
         return pool.embeddings
 
-    def _claim(self, pool: Pool, part: np.ndarray) -> float:
-        """What a part's share of the budget goes by."""
-        return float(len(part))
-
-    def _focused(
-        self, claims: np.ndarray, pool: Pool, members: list[np.ndarray], count: int, taken: np.ndarray, typical: float,
-        rng: np.random.Generator,
-    ) -> np.ndarray:  # fmt: skip
-        """Claims of the parts that get anything; 0 for those that are passed over."""
-        return claims
+    def _weights(
+        self, pool: Pool, members: list[np.ndarray], count: int, taken: np.ndarray, rng: np.random.Generator
+    ) -> np.ndarray | None:
+        """What the parts' shares of the budget go by, beside their sizes; 0 passes one over."""
+        return None
 
     def _fixed(self, pool: Pool, space: np.ndarray, part: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         return np.zeros(len(part))
 
-    def _weight(self) -> float:
+    def _distance(self) -> float:
+        """What a typical distance is worth."""
         return 1.0
 
     def _next(self, apart: np.ndarray, fixed: np.ndarray, rng: np.random.Generator) -> int:
         """The program to take; the fixed part of those taken already is minus infinity."""
-        return int(np.argmax(fixed + self._weight() * apart))
+        return int(np.argmax(fixed + self._distance() * apart))
 
     def _pick(
         self, space: np.ndarray, apart: np.ndarray, fixed: np.ndarray, count: int, typical: float,
@@ -150,13 +145,30 @@ class RduSampler(GreedySampler):
     representativeness: float = 0.5
     diversity: float = 1.0
     uncertainty: float = 0.5
-    together: int = 4
+    together: int = 1
 
-    def _weight(self) -> float:
+    def _distance(self) -> float:
         return self.diversity
 
-    def _claim(self, pool: Pool, part: np.ndarray) -> float:
-        return len(part) * (1.0 + self.uncertainty * float(pool.doubt[part].mean()))
+    def _weights(
+        self, pool: Pool, members: list[np.ndarray], count: int, taken: np.ndarray, rng: np.random.Generator
+    ) -> np.ndarray:
+        weights = np.array([1.0 + self.uncertainty * float(pool.doubt[part].mean()) for part in members])
+        workloads, place = np.unique([pool.workloads[part[0]] for part in members], return_inverse=True)
+        have = np.bincount(pool.workloads[taken], minlength=int(workloads[-1]) + 1)[workloads]
+        begun = np.flatnonzero(have)
+        total = count + int(have.sum())  # workloads that have nothing left to choose are done with
+        more = max(total // self.together - len(begun), 0 if len(begun) else 1)
+        if len(begun) + more >= len(workloads):
+            return weights
+        centres, doubt = _means(pool, members, place, len(workloads))
+        fixed = self.representativeness * density(centres, rng) + self.uncertainty * doubt
+        fixed[begun] = -np.inf
+        apart, typical = np.full(len(workloads), 2.0), _typical(centres, rng)
+        if len(begun):
+            apart = np.minimum(apart, _nearest(centres, centres[begun]) / typical)
+        chosen = np.concatenate([begun, self._pick(centres, apart, fixed, more, typical, rng)])
+        return np.where(np.isin(place, chosen), weights, 0.0)
 
     def _fixed(self, pool: Pool, space: np.ndarray, part: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         return self.representativeness * density(space[part], rng) + self.uncertainty * pool.doubt[part]
@@ -206,26 +218,19 @@ def density(space: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return (dense - dense.min()) / max(float(np.ptp(dense)), 1e-12)
 
 
-def _within(shares: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-    """No more of a part than it has; what is too much goes to those with room, in order of room."""
-    over = int(np.maximum(shares - sizes, 0).sum())
-    shares = np.minimum(shares, sizes)
-    for index in np.argsort(shares - sizes):
-        if over == 0:
-            break
-        more = min(over, int(sizes[index] - shares[index]))
-        shares[index] += more
-        over -= more
-    return shares
-
-
 def _remembered(seen: np.ndarray, found: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return rng.permutation(np.concatenate([seen, found]))[:_LANDMARKS]
 
 
-def _nearest(points: np.ndarray, others: np.ndarray, farthest: bool = False) -> np.ndarray:
-    """Distance of each point to the nearest of the others, or the farthest; a limited number of them at once."""
+def _typical(space: np.ndarray, rng: np.random.Generator) -> float:
+    """A typical distance between two points."""
+    some = space[rng.choice(len(space), min(_SAMPLED, len(space)), replace=False)]
+    apart = squared_distances(some, some)[np.triu_indices(len(some), 1)]
+    return max(float(np.sqrt(np.median(apart))), 1e-9) if len(apart) else 1.0
+
+
+def _nearest(points: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """Distance of each point to the nearest of the others; a limited number of them at once."""
     step = max(1, _DISTANCES_AT_ONCE // max(1, len(others)))
-    pick = np.max if farthest else np.min
-    found = [pick(squared_distances(points[at : at + step], others), axis=1) for at in range(0, len(points), step)]
+    found = [squared_distances(points[at : at + step], others).min(1) for at in range(0, len(points), step)]
     return np.sqrt(np.concatenate(found))

@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from tcl_iree.learning.sampling.pool import Pool
-from tcl_iree.learning.sampling.sampler import Sampler, allot, by_turns, parts
+from tcl_iree.learning.sampling.sampler import Sampler, by_turns, parts, shares
 
 
 class RandomSampler(Sampler):
@@ -19,8 +19,8 @@ class RandomSampler(Sampler):
         self, pool: Pool, count: int, free: np.ndarray, taken: np.ndarray, rng: np.random.Generator
     ) -> np.ndarray:
         members = parts(pool, free, rng)
-        shares = allot(np.array([len(part) for part in members]), count, rng)
-        return by_turns([part[:share] for part, share in zip(members, shares, strict=True)])
+        given = shares(members, pool, taken, count, rng)
+        return by_turns([part[:share] for part, share in zip(members, given, strict=True)])
 
 
 class UncertaintySampler(Sampler):

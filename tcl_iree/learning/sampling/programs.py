@@ -49,19 +49,22 @@ class ProgramList:
         return self.chosen(np.random.default_rng(seed).permutation(len(self))[:count])
 
     def pool(self, model: NeuralModel, taken: np.ndarray, estimate: str = POSTERIOR) -> Pool:
-        """The programs as a model sees them.
+        """The programs as a model sees them: what sets each apart from its workload's default.
 
         Args:
             taken: positions that were measured, or are being measured.
             estimate: of how unsure the model is: `posterior` or `dropout`.
         """
-        embeddings = np.concatenate([model.embed_group(held)[1:] for held in self.groups]).astype(np.float32)
+        whole = [model.embed_group(held) for held in self.groups]
+        embeddings = np.concatenate([made[1:] for made in whole]).astype(np.float32)
         scores = np.concatenate([model.score(held)[1:] for held in self.groups])
+        apart = np.concatenate([made[1:] - made[:1] for made in whole]).astype(np.float32)
+        apart /= np.maximum(np.sqrt((apart * apart).mean(0)), 1e-9)
         if estimate == DROPOUT:
             unsure = spread(dropout_scores(model, embeddings), self.group)
         else:
-            unsure = posterior(embeddings, embeddings[taken])
-        return Pool(embeddings, self.group, scores, unsure)
+            unsure = posterior(apart, apart[taken])
+        return Pool(apart, self.group, scores, unsure)
 
     def pool_of_several(self, models: Sequence[NeuralModel]) -> Pool:
         """As the first of some models sees them; where the others disagree it is unsure."""

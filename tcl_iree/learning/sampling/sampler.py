@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -64,14 +64,51 @@ def _pieces(members: np.ndarray) -> Iterator[np.ndarray]:
     yield from np.array_split(members, -(-len(members) // _PART))
 
 
-def allot(sizes: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
-    """Share `count` out in proportion to sizes; what is left over goes to the largest remainders, ties by chance."""
-    exact = count * sizes / sizes.sum()
-    shares = np.floor(exact).astype(np.int64)
-    left = count - int(shares.sum())
-    order = np.lexsort((rng.random(len(sizes)), shares - exact))
-    shares[order[:left]] += 1
-    return shares
+def shares(
+    members: Sequence[np.ndarray],
+    pool: Pool,
+    taken: np.ndarray,
+    count: int,
+    rng: np.random.Generator,
+    weights: np.ndarray | None = None,
+) -> np.ndarray:
+    """How many of each part are chosen, so that every workload has its share once they are added to what is taken.
+
+    A workload's share goes by its size, what is taken included. No part gives more than it has.
+
+    Args:
+        members: as `parts` makes them.
+        weights: of each part, beside its size; all alike if None.
+    """
+    sizes = np.array([len(part) for part in members])
+    workloads, place = np.unique([pool.workloads[part[0]] for part in members], return_inverse=True)
+    have = np.bincount(pool.workloads[taken], minlength=int(pool.workloads.max()) + 1)[workloads]
+    free = np.bincount(place, sizes)
+    wanted = free + have
+    if weights is not None:
+        wanted = wanted * np.bincount(place, sizes * weights) / free
+    lacking = np.maximum((count + have.sum()) * wanted / wanted.sum() - have, 0.0)
+    return _within(allot((lacking / free)[place] * sizes, count, rng), sizes)
+
+
+def allot(claims: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
+    """Share `count` out in proportion to claims, rounded by chance: a claim of a half gets one in half of the cases."""
+    order = rng.permutation(len(claims))
+    ends = np.cumsum(claims[order], dtype=np.float64)
+    marks = np.floor(np.append(ends[:-1] * (count / ends[-1]), count) + rng.random()).astype(np.int64)
+    given = np.empty(len(claims), np.int64)
+    given[order] = np.diff(marks, prepend=0)
+    return given
+
+
+def _within(wanted: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    """No more of a part than it has; what is too much goes to those with room, evenly."""
+    given = np.minimum(wanted, sizes)
+    while over := int(wanted.sum() - given.sum()):
+        roomy = np.flatnonzero(given < sizes)
+        more = np.minimum(sizes[roomy] - given[roomy], -(-over // len(roomy)))
+        given[roomy] += np.diff(np.minimum(np.cumsum(more), over), prepend=0)
+    return given
 
 
 def by_turns(chosen: list[np.ndarray]) -> np.ndarray:

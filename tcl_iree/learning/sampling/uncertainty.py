@@ -16,17 +16,19 @@ from tcl_iree.learning.neural import NeuralModel
 def posterior(embeddings: np.ndarray, measured: np.ndarray, ridge: float = 1.0) -> np.ndarray:
     """Standard deviation of a linear score of each embedding, after seeing those that were measured.
 
+    Embeddings are what sets a program apart from its workload's default, whose score is known to be zero.
+
     Args:
         embeddings: program x column.
         measured: program x column; none may have been.
         ridge: how much is known before, in programs.
     """
     both = np.concatenate([embeddings, measured]).astype(np.float64)
-    mean, scale = both.mean(0), np.maximum(both.std(0), 1e-9)
-    seen = _with_one((measured - mean) / scale)
+    scale = np.maximum(np.sqrt((both * both).mean(0)), 1e-9)
+    seen = measured / scale
     columns = seen.shape[1]
     factor = np.linalg.cholesky(seen.T @ seen / columns + ridge * np.eye(columns))
-    solved = np.linalg.solve(factor, _with_one((embeddings - mean) / scale).T)
+    solved = np.linalg.solve(factor, (embeddings / scale).T)
     return np.sqrt((solved * solved).sum(0) / columns)
 
 
@@ -60,7 +62,3 @@ def dropout_scores(
     kept = rng.random((opinions, given.shape[1])) >= share
     masks = torch.from_numpy(kept.astype(np.float32) / (1.0 - share))
     return np.stack([model.network.score(given * mask, {}).numpy() for mask in masks])
-
-
-def _with_one(values: np.ndarray) -> np.ndarray:
-    return np.concatenate([values, np.ones((len(values), 1))], axis=1)
