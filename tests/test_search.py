@@ -19,6 +19,7 @@ from tcl_iree.report.progress import silent
 from tcl_iree.search import GUIDED, STRATEGIES, Guided, Outcome, Strategy, TaskScheduler
 from tcl_iree.search import make_strategy as make_strategy_of
 from tcl_iree.target import Target
+from tcl_iree.transform_dialect.families import family_of
 from tcl_iree.transform_dialect.schedule import Schedule
 from tcl_iree.transform_dialect.space import Space
 from tcl_iree.workflows.search_rounds import search_rounds
@@ -34,6 +35,14 @@ def space(matmul: Workload) -> Space:
     made = Space(matmul, TARGET)
     assert made.families
     return made
+
+
+def test_a_family_is_left_out_only_where_others_serve(space: Space) -> None:
+    names = {family.name for family in space.families}
+    assert {family.name for family in Space(space.workload, TARGET, without="config").families} == names - {"config"}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tcl_iree.transform_dialect.space.FAMILIES", (family_of("config"),))
+        assert [family.name for family in Space(space.workload, TARGET, without="config").families] == ["config"]
 
 
 class Plain(RandomModel):

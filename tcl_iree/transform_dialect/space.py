@@ -20,11 +20,16 @@ _EMPTY = 3
 
 
 class Space:
-    """Samples, mutates and crosses schedules over every family that serves a workload."""
+    """Samples, mutates and crosses schedules over every family that serves a workload.
 
-    def __init__(self, workload: Workload, target: Target) -> None:
+    Args:
+        without: a family that is left out where any other serves the workload.
+    """
+
+    def __init__(self, workload: Workload, target: Target, without: str = "") -> None:
         self.workload, self.target = workload, target
-        self.families: tuple[Family, ...] = tuple(family for family in FAMILIES if not family.why_not(workload, target))
+        serving = tuple(family for family in FAMILIES if not family.why_not(workload, target))
+        self.families: tuple[Family, ...] = tuple(family for family in serving if family.name != without) or serving
 
     def samples(self, rng: Random) -> Iterator[Schedule]:
         """Distinct random schedules until the space seems used up."""

@@ -27,9 +27,11 @@ from tcl_iree.learning.neural import NeuralModel, TrainingRecipe
 from tcl_iree.target import Target
 
 BASE = "base"
-# Of the groups it is taught, one in so many only says when to stop, and passes without gain that end it.
+# Programs drawn for each workload on each target.
+_DRAWN = 16
+# Of the groups it is taught, one in so many only says when to stop. It knows most already, so few passes are enough.
 _KEPT_BACK = 8
-_PATIENCE = 4
+_PASSES, _PATIENCE = 12, 3
 # A group of which one candidate is to be compared with another.
 _FEWEST = 3
 
@@ -48,7 +50,7 @@ def compress(
     Args:
         earlier: targets of the platforms learned before.
     """
-    new = [*lesson.programs, *map(drawn_programs, lesson.programs)]
+    new = [*lesson.programs, *(drawn_programs(group, count=_DRAWN) for group in lesson.programs)]
     told = [group.told(teacher.score(group)) for group in new]
     recalled = list(_imagined(lesson, earlier, options.recall, fit.seed))
     told += [group.told(base.score(group)) for group in recalled]
@@ -65,7 +67,8 @@ def compress(
     assert isinstance(student.network, MambaNetwork)
     usual, student.network.dropout.p = student.network.dropout.p, 0.0
     lists = [(student.encode(group), -np.log(group.seconds).astype(np.float32)) for group in taught]
-    patient = replace(fit.keeping(BASE), patience=min(fit.patience, _PATIENCE))
+    epochs = min(fit.epochs, _PASSES)
+    patient = replace(fit.keeping(BASE), epochs=epochs, patience=min(fit.patience, _PATIENCE))
     history = student.go_on(lists, stopping, patient, run, penalty)
     student.network.dropout.p = usual
     return NeuralModel(student.network, base.recipe), history
@@ -77,7 +80,7 @@ def _imagined(lesson: Lesson, earlier: Sequence[Target], share: float, seed: int
     for target in earlier:
         if target != lesson.target:
             for index in rng.permutation(len(groups))[: round(share * len(groups))]:
-                yield drawn_programs(groups[index], target)
+                yield drawn_programs(groups[index], target, _DRAWN)
 
 
 def going_on(recipe: TrainingRecipe, rate: float) -> TrainingRecipe:
