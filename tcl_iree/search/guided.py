@@ -25,6 +25,7 @@ _CROSSED = 0.3
 # (strangers and children of the best measured), and RDU picks the rest among the promising.
 _BEST, _UNGUIDED = 0.5, 0.125
 _PROMISING = 6
+_TEACHING = RduSampler(representativeness=0.5, diversity=0.5, uncertainty=0.5)
 
 
 class Guided(Evolutionary):
@@ -117,5 +118,5 @@ class Guided(Evolutionary):
         pool = Pool(places, np.zeros(len(places), np.int64), scores, doubt)
         taken = np.concatenate([np.arange(len(best)), len(promising) + np.arange(len(opinion.measured))])
         seed = self.rng.getrandbits(32)
-        others = RduSampler().choose(pool, min(count, len(promising)) - len(best), taken, seed)
+        others = _TEACHING.choose(pool, min(count, len(promising)) - len(best), taken, seed)
         return [*best.tolist(), *promising[others].tolist()]
