@@ -142,10 +142,10 @@ class RduSampler(GreedySampler):
     """
 
     name: ClassVar[str] = "rdu"
-    representativeness: float = 0.5
+    representativeness: float = 0.1
     diversity: float = 1.0
-    uncertainty: float = 0.5
-    together: int = 1
+    uncertainty: float = 0.1
+    together: int = 4
 
     def _distance(self) -> float:
         return self.diversity
