@@ -31,7 +31,7 @@ BASE = "base"
 _DRAWN = 16
 # Of the groups it is taught, one in so many only says when to stop. It knows most already, so few passes are enough.
 _KEPT_BACK = 8
-_PASSES, _PATIENCE = 12, 3
+_PASSES = 10
 # A group of which one candidate is to be compared with another.
 _FEWEST = 3
 
@@ -51,13 +51,14 @@ def compress(
         earlier: targets of the platforms learned before.
     """
     new = [*lesson.programs, *(drawn_programs(group, count=_DRAWN) for group in lesson.programs)]
-    told = [group.told(teacher.score(group)) for group in new]
-    recalled = list(_imagined(lesson, earlier, options.recall, fit.seed))
-    told += [group.told(base.score(group)) for group in recalled]
-    told = [group for group in told if len(group) >= _FEWEST]
-    order = np.random.default_rng(fit.seed).permutation(len(told))
-    stopping = [told[index] for index in order[::_KEPT_BACK]]
-    taught = [told[index] for position, index in enumerate(order) if position % _KEPT_BACK]
+    told = [group.told(teacher.score(group)) for group in new if len(group) >= _FEWEST]
+    recalled = [group for group in _imagined(lesson, earlier, options.recall, fit.seed) if len(group) >= _FEWEST]
+    known = [group.told(base.score(group)) for group in recalled]
+    rng = np.random.default_rng(fit.seed)
+    stopping, taught = _kept_back(told, len(told) // _KEPT_BACK, rng)
+    # As many of what is known: it must not drown what is new, nor the other way round.
+    stopping_by_known, taught_known = _kept_back(known, min(len(stopping), len(known) // _KEPT_BACK), rng)
+    stopping, taught = [*stopping, *stopping_by_known], [*taught, *taught_known]
     recipe = going_on(paced(base.recipe, taught), options.slow_rate)
     student = NeuralModel(copy.deepcopy(base.network), recipe, distillation_loss(options))
     penalty = held.penalty(options.ewc, options.keep) if held and options.ewc else None
@@ -68,10 +69,17 @@ def compress(
     usual, student.network.dropout.p = student.network.dropout.p, 0.0
     lists = [(student.encode(group), -np.log(group.seconds).astype(np.float32)) for group in taught]
     epochs = min(fit.epochs, _PASSES)
-    patient = replace(fit.keeping(BASE), epochs=epochs, patience=min(fit.patience, _PATIENCE))
-    history = student.go_on(lists, stopping, patient, run, penalty)
+    patient = replace(fit.keeping(BASE), epochs=epochs, patience=epochs)
+    # As it is the base knows what is known perfectly, so by that score it would never change.
+    history = student.go_on(lists, stopping, patient, run, penalty, keep_start=False)
     student.network.dropout.p = usual
     return NeuralModel(student.network, base.recipe), history
+
+
+def _kept_back(groups: Sequence[Group], count: int, rng: np.random.Generator) -> tuple[list[Group], list[Group]]:
+    """So many of them by chance, and the others."""
+    order = rng.permutation(len(groups))
+    return [groups[index] for index in order[:count]], [groups[index] for index in order[count:]]
 
 
 def _imagined(lesson: Lesson, earlier: Sequence[Target], share: float, seed: int) -> Iterator[Group]:
