@@ -142,18 +142,18 @@ def tune_by_model(model: Model, target: Target, say: Step, options: TuneOptions)
 def _pick(dispatch: Dispatch, builder: Builder, runner: Runner, model: CostModel, seed: int) -> _Pick:
     """The best by the model that compiles and is right."""
     load = dispatch.workload
-    space = Space(load, builder.target, without=_SELDOM)
+    space = Space(load, builder.target)
     if not space.families:
         return _Pick(None, "", 0, "no schedule family serves it")
     reference = builder.build_default(load)
     if not reference.artifact:
         return _Pick(None, "", 0, "IREE's default does not compile by itself")
-    chosen = Guided(space, seed, model).best(_PICKS)
-    default, *scores = model.predict(load, builder.target, [None, *chosen])
-    better = [schedule for schedule, score in zip(chosen, scores, strict=True) if score > default]
-    if chosen and not better:
+    chosen = _better(Space(load, builder.target, without=_SELDOM), model, seed) or _better(space, model, seed)
+    if chosen is None:
+        return _Pick(None, "", 0, "the space is empty")
+    if not chosen:
         return _Pick(None, "", 0, "the cost model thinks IREE's default better")
-    chosen, reason = better, "the space is empty"
+    reason = ""
     for number, schedule in enumerate(chosen):
         script = space.script(schedule)
         (built,) = builder.build_many(load, [Candidate(script, ENTRY)])
@@ -164,6 +164,15 @@ def _pick(dispatch: Dispatch, builder: Builder, runner: Runner, model: CostModel
             return _Pick(schedule, script, number + 1)
         reason = f"none of {number + 1} picks was right: {failure.kind.value}"
     return _Pick(None, "", len(chosen), reason)
+
+
+def _better(space: Space, model: CostModel, seed: int) -> list[Schedule] | None:
+    """The schedules thought best, as far as they are thought better than IREE's default; None if there are none."""
+    chosen = Guided(space, seed, model).best(_PICKS)
+    if not chosen:
+        return None
+    default, *scores = model.predict(space.workload, space.target, [None, *chosen])
+    return [schedule for schedule, score in zip(chosen, scores, strict=True) if score > default]
 
 
 def _row(dispatch: Dispatch, pick: _Pick | None, left: dict[str, str]) -> WorkloadRow:
